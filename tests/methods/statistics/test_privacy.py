@@ -56,9 +56,7 @@ def _loss(record, measures=ALL):
 
     def run(rows, rng, progress):
         table = open_table(rows, SCHEMA)
-        release = method.release(
-            table, budget=Budget.seeded(EPSILON), rng=rng, progress=progress
-        )
+        release = method.release(table, budget=Budget.seeded(EPSILON), rng=rng, progress=progress)
         return release, release.metadata(), release.tables()
 
     played = Tape()

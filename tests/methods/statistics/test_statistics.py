@@ -18,6 +18,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from methods.statistics.statistics_rows import ALL, SCHEMA, make_rows, publish
 
+
 def test_with_much_epsilon_every_number_is_the_true_one():
     rows = make_rows(4_000)
     release = publish(rows, "100000", measures=ALL, by="ward,sex")

@@ -10,6 +10,7 @@ allowed one step more for each draw: a geometric number and an exponential one t
 down to it differ by less than 1.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log
@@ -59,7 +60,7 @@ def group_noise(epsilon: Fraction, scale: int) -> NoiseOf:
 
     def bound(weights: FloatArray, risk: float) -> FloatArray:
         steps = np.abs(weights).sum(axis=1) / scale
-        return laplace_bound(weights, risk) / float(epsilon) + steps
+        return np.asarray(laplace_bound(weights, risk) / float(epsilon) + steps)
 
     return bound
 
@@ -135,7 +136,8 @@ def _tail(heights: FloatArray, ratios: FloatArray, limits: FloatArray) -> FloatA
 # --- Means and variances ---------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Moments:
     """Noisy sums of the parts of t and of their noise; a row for each group.
 
     `sums` divided by what one record adds: (1 - t, t) or ((1 - t)^2, 2 t (1 - t), t^2).
@@ -255,7 +257,8 @@ def _largest_weights(
     middle = np.clip(0.5, first, last)
     candidates = [_square_weights(mean) for mean in (first, last, middle)]
     smallest, largest = np.minimum.reduce(candidates), np.maximum.reduce(candidates)
-    return np.maximum(np.abs(largest - low[:, None]), np.abs(smallest - high[:, None]))
+    sizes = np.maximum(np.abs(largest - low[:, None]), np.abs(smallest - high[:, None]))
+    return np.asarray(sizes)
 
 
 # --- Quantiles -------------------------------------------------------------------------------
