@@ -13,7 +13,7 @@ if __name__ == "statistics":
     # Another script of this folder, or a library, wants Python's own module of this name.
     own = sys.path.pop(0)
     del sys.modules["statistics"]
-    import statistics  # noqa: F401 - it takes the place of this one
+    import statistics  # noqa: F401 - it replaces this one
 
     sys.path.insert(0, own)
 else:

@@ -25,7 +25,7 @@ class Coverage(NamedTuple):
 
 
 def make_values(n, kind, rng):
-    """Draw values of a group: spread over the bounds, all at an end, or with a long tail."""
+    """Draw values of a group: even between the bounds, all at an end, or with a long tail."""
     if kind == "even":
         return rng.uniform(LOW, HIGH, n)
     if kind == "edge":

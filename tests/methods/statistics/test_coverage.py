@@ -26,7 +26,7 @@ def _check(measures, n, kind, epsilon, releases, *, slack, whole=False):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("kind", ["even", "edge", "tail"])
 def test_intervals_hold_the_truth_as_often_as_they_say(n, kind):
-    # 400 releases: by chance alone the part that is covered is off by less than this.
+    # The part of 400 releases that is covered is off by less than this at random.
     _check(ALL, n, kind, "1", 400, slack=0.03)
 
 

@@ -111,7 +111,7 @@ def test_a_bounded_table_is_said_to_hold_complete_records_only(release):
 
 def test_numbers_of_a_date_are_written_by_the_column(release):
     class Dated:
-        def write(self, number):
+        def show(self, number):
             return f"day {number:.0f}"
 
     class Columns(type(release.schema)):

@@ -17,12 +17,10 @@ from math import ceil, log
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import Terms, quantile
-from dpublish.types import FloatArray
+from dpublish.types import BoolArray, FloatArray
 
-BoolArray = NDArray[np.bool_]
 SURE = 0.999
 """A group whose count may be 0, with this confidence, has no known mean."""
 _ROUNDS = 3  # each narrows the interval, and with it the noise that must be allowed for

@@ -35,6 +35,8 @@ MOST_GROUPS = 100_000
 MOST_NUMBERS = 1 << 25
 MOST_CELLS, FEWEST_CELLS = 4096, 256
 """Cells of a column whose quantiles are published, in each group."""
+INTERVAL_SHARE = Fraction(1, 3)
+"""The part of a quantile's share that pays for its interval, unless told otherwise."""
 _TYPICAL_RISK = 0.05
 
 
@@ -213,7 +215,7 @@ def noise_half_width(
     epsilon: Fraction,
     records: float,
     *,
-    interval_share: Fraction = Fraction(1, 2),
+    interval_share: Fraction = INTERVAL_SHARE,
 ) -> float:
     """Predict how far a measure is from the truth (95 %), in its own unit.
 

@@ -21,6 +21,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.methods.statistics.intervals import (
+    SURE,
     Estimates,
     Moments,
     NoiseOf,
@@ -39,7 +40,7 @@ from dpublish.methods.statistics.plan import (
     noise_half_width,
 )
 from dpublish.privacy.receipt import Receipt
-from dpublish.types import FloatArray, IntArray
+from dpublish.types import BoolArray, FloatArray, IntArray
 
 ALL = "(all)"
 """The label of a total in the column of an axis that was added up."""
@@ -66,6 +67,10 @@ class Statistic(NamedTuple):
     """Which records it is about."""
     note: str
     """Empty, or why the number says little."""
+
+    def __str__(self) -> str:
+        value = UNKNOWN if self.value is None else format_number(self.value)
+        return f"{self.measure} {value} ({format_number(self.low)} to {format_number(self.high)})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -148,8 +153,20 @@ class StatisticsRelease(CellRelease):
         share = self.plan.share_of(measure)
         numbers = self._numbers[share]
         if isinstance(share.part, GroupCells):
-            return _of_cells(share.part, numbers)
+            return _of_cells(share.part, numbers, self._surely_filled(measure))
         return self._of_sums(measure, share, numbers, merged=1)
+
+    def _surely_filled(self, measure: Measure) -> BoolArray:
+        """Mark the groups that surely hold records, as far as counts or moments tell."""
+        found = np.zeros(self.plan.groups, dtype=np.bool_)
+        for share in self.plan.shares:
+            part, numbers = share.part, self._numbers[share]
+            if isinstance(part, GroupCounts):
+                found |= numbers[0] > quantile(Terms.alike(self._epsilon(share), 1), SURE)
+            elif isinstance(part, GroupMoments) and part.column == measure.column:
+                noise = group_noise(self._epsilon(share), part.scale)
+                found |= Moments(numbers.T / part.scale, noise).known
+        return found
 
     def _of_sums(
         self, measure: Measure, share: Share, numbers: IntArray, *, merged: int
@@ -317,10 +334,11 @@ class StatisticsRelease(CellRelease):
     def written(self, measure: str, number: float) -> str:
         """Write a number of a measure as people read it: of a date column as a date."""
         found = read_measure(measure)
-        write = getattr(self.schema[found.column], "write", None) if found.column else None
-        if write is not None and found.function in ("mean", "quantile"):
-            return str(write(number))
-        return format_number(number)
+        show = getattr(self.schema[found.column], "show", None) if found.column else None
+        if show is not None and found.function in ("mean", "quantile"):
+            return str(show(number))
+        # No count is negative, though a noisy one may be.
+        return format_number(max(number, 0.0) if found.function == "count" else number)
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the noisy numbers, and the statistics that follow from them."""
@@ -440,8 +458,11 @@ def _of_weights(
     return found._replace(lows=np.maximum(found.lows - extra, least), highs=found.highs + extra)
 
 
-def _of_cells(part: GroupCells, chosen: IntArray) -> Estimates:
-    """Estimate a quantile: the middle of its cell, from the start of one end to the last value."""
+def _of_cells(part: GroupCells, chosen: IntArray, filled: BoolArray) -> Estimates:
+    """Estimate a quantile: the middle of its cell, from the start of one end to the last value.
+
+    Where the interval is all that is possible and the group may be empty, it is unknown.
+    """
     edges, bounds = part.edges, part.bounds
     ordered = np.sort(chosen, axis=0)  # the estimate is put between the ends of the interval
     starts, lasts = edges[ordered], edges[ordered + 1]
@@ -454,7 +475,7 @@ def _of_cells(part: GroupCells, chosen: IntArray) -> Estimates:
     if bounds.whole:
         values = np.floor(values)
     lows, highs = starts[0], np.minimum(lasts[2], bounds.high)
-    known = (ordered[0] > 0) | (ordered[2] < part.cells - 1)
+    known = filled | (ordered[0] > 0) | (ordered[2] < part.cells - 1)
     return Estimates(np.where(known, values, np.nan), lows, highs, known)
 
 

@@ -21,6 +21,7 @@ from dpublish.methods.statistics.measures import (
     split_outside,
 )
 from dpublish.methods.statistics.plan import (
+    INTERVAL_SHARE,
     Plan,
     Share,
     choice_range,
@@ -55,7 +56,7 @@ class Statistics(Method[StatisticsRelease]):
         by: Columns that make the groups; `"ward@1"` takes level 1 of the taxonomy.
         shares: How much of epsilon measures get, in proportion, as `mean(age)=2`; measures that
             are not named get 1.  Without any, shares make the worst relative error least.
-        interval_share: The part of a quantile's share that pays for its interval.
+        interval_share: The part of a quantile's share that pays for its interval (a third).
         confidence: Level of the intervals.
         suppress: Leave out numbers whose interval says nothing, by what was published alone.
 
@@ -70,7 +71,7 @@ class Statistics(Method[StatisticsRelease]):
         >>> method = Statistics(measures=("count", "mean(age)"), by=("sex",))
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.value("mean(age)", {"sex": "Female"}))
-        0
+        mean(age) 44.18 (44.15 to 44.21)
 
     Reference:
         A. Kulesza, A. T. Suresh, Y. Wang, "Mean Estimation in the Add-Remove Model of
@@ -102,7 +103,7 @@ class Statistics(Method[StatisticsRelease]):
     )
     interval_share: Fraction = setting(
         "The part of a quantile's share that pays for its confidence interval.",
-        default=Fraction(1, 2),
+        default=INTERVAL_SHARE,
     )
     confidence: Fraction = setting("Level of the confidence intervals.", default=Fraction(95, 100))
     suppress: bool = setting(
