@@ -148,6 +148,24 @@ def test_the_same_rows_of_a_unit_are_kept_on_every_engine(engine, kind):
         table.sum(Counts(SCHEMA, ((("sign", None),),)))
 
 
+@pytest.mark.parametrize("kind", UNITS)
+def test_the_smallest_code_and_the_rows_of_a_unit_are_the_same_on_every_engine(engine, kind):
+    rows = arrow(make_rows(1000, seed=6))
+    rows = rows.append_column("who", UNITS[kind].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    table, plain = engine(rows, schema), reference(rows, schema)
+    assert np.array_equal(table.rows_per_unit(40), plain.rows_per_unit(40))
+    assert np.array_equal(table.rows_per_unit(3, ["count"]), plain.rows_per_unit(3, ["count"]))
+    columns = ["letter", "count", "hours"]
+    low, expected = (x.bound(3, b"a key", columns, lowest="letter") for x in (table, plain))
+    kernel = Counts(low.schema, ((("letter", None), ("count", None), ("hours", None)),))
+    assert np.array_equal(low.sum(kernel), expected.sum(kernel))
+    assert low.sum(kernel).sum() > 0
+    again, first = (x.only("letter", [0]).sample(Fraction(1), seeded(1)) for x in (low, expected))
+    kernel = Counts(first.schema, ((("count", None),),))
+    assert np.array_equal(again.sum(kernel), first.sum(kernel))
+
+
 def test_records_are_picked_by_their_leaf_on_every_engine(engine):
     rows = arrow(make_rows(600, seed=7))
     table, plain = engine(rows), reference(rows)
@@ -223,6 +241,9 @@ def test_what_is_wrong_with_a_request_is_said_alike_on_every_engine(engine):
             lambda: table.sample(Fraction(1), seeded(1), ["sing"]),
             lambda: table.bound(2, b"key"),
             lambda: units.bound(0, b"key"),
+            lambda: units.bound(1, b"key", ["sign"], lowest="count"),
+            lambda: units.rows_per_unit(0),
+            lambda: table.rows_per_unit(2),
             lambda: units.only("sign", [0]),
             lambda: table.only("sign", [2]),
             lambda: units.sample_by("sign", [Fraction(1)] * 2, seeded(1)),
