@@ -9,6 +9,7 @@ A *twin* does one thing wrong with the visits, or with epsilon, and must be caug
 """
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -22,6 +23,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.datasets.hospital import hospital
 from dpublish.methods.linear_models import model as synopsis_model
+from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from hospital_methods import CONTRIBUTION, HOME, METHODS
 from replay import ROUNDING, Tape, path_loss, watch
@@ -224,3 +226,62 @@ def test_a_wrong_bound_is_caught(name, twin):
 @pytest.mark.parametrize("name", CASES)
 def test_an_epsilon_that_is_not_divided_is_caught(name):
     assert worst_loss(runner(name, CONTRIBUTION * EPSILON)) > float(EPSILON) + ROUNDING
+
+
+# --- Streams: the patient comes at every step ---------------------------------------------------
+
+STEPS = 6
+STREAMS = {
+    "per-snapshot": {"horizon": STEPS},
+    "dsat": {"horizon": STEPS},
+    "bd": {"window": STEPS},
+}
+
+
+def _snapshots(visits):
+    """Cut the visits of all others into so many snapshots, and add the newcomer to each."""
+    size = VISITS.num_rows // STEPS
+    return [scattered(VISITS.slice(step * size, size), visits) for step in range(STEPS)]
+
+
+def stream_runner(name, epsilon=EPSILON, *, rule=lambda rows: rows):
+    """Make the function that publishes snapshots one after the other, for `watch`."""
+    settings = {"columns": ("ward",), "contribution": CONTRIBUTION, **STREAMS[name]}
+    method = make_stream_method(name, settings)
+
+    def run(snapshots, rng, progress):
+        stream = method.start(SCHEMA, budget=Budget.seeded(epsilon), rng=rng)
+        # The name is drawn at random for every start, and is the key of the bound.
+        stream.receipt = replace(stream.receipt, release_id="the same for all")
+        tables = [open_table(rule(rows), SCHEMA) for rows in snapshots]
+        return [stream.next(table, rng=rng) for table in tables], stream.spent
+
+    return run
+
+
+def worst_stream_loss(run, changes=CONTRIBUTION):
+    played = Tape()
+    seen = watch(partial(run, _snapshots(EMPTY)), played)
+    found = []
+    for visits in (ALIKE, DIFFERENT):
+        tape = Tape(played)
+        assert watch(partial(run, _snapshots(visits)), tape) == seen
+        found.append(path_loss(played, tape, changes=changes))
+    return max(found)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_patient_of_every_step_costs_epsilon_in_all(name):
+    assert 0 < worst_stream_loss(stream_runner(name)) <= float(EPSILON) + ROUNDING
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_wrong_bound_of_a_snapshot_is_caught(twin):
+    run = stream_runner("per-snapshot", rule=twin)
+    assert worst_stream_loss(run, changes=ANY) > float(EPSILON) + ROUNDING
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_an_epsilon_of_steps_that_is_not_divided_is_caught(name):
+    run = stream_runner(name, CONTRIBUTION * EPSILON)
+    assert worst_stream_loss(run) > float(EPSILON) + ROUNDING
