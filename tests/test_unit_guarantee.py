@@ -19,12 +19,16 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from dpublish import datasets
+from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.core.registry import make_method
+from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.hospital import hospital
 from dpublish.methods.linear_models import model as synopsis_model
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from dpublish.testing import frequency_p_value
 from hospital_methods import CONTRIBUTION, HOME, METHODS
 from replay import ROUNDING, Tape, path_loss, watch
 
@@ -285,3 +289,31 @@ def test_a_wrong_bound_of_a_snapshot_is_caught(twin):
 def test_an_epsilon_of_steps_that_is_not_divided_is_caught(name):
     run = stream_runner(name, CONTRIBUTION * EPSILON)
     assert worst_stream_loss(run) > float(EPSILON) + ROUNDING
+
+
+# --- Noise: what a release draws is what the bound asks for, no more and no less ------------------
+
+
+def _published_noise(contribution, cells=20_000):
+    """Publish 20,000 counts of an empty table: nothing but noise."""
+    schema = Schema((column("visit", "integer", bounds=[0, cells - 1]),), unit="patient")
+    nobody = pa.table({name: pa.array([], pa.int64()) for name in ("patient", "visit")})
+    method = make_method("histogram", {"columns": ("visit",), "contribution": contribution})
+    release = method.release(
+        open_table(nobody, schema), budget=Budget.seeded(EPSILON), rng=seeded(5)
+    )
+    return release.counts.ravel().tolist()
+
+
+@pytest.mark.parametrize("contribution", [1, 3, 8])
+def test_counts_get_the_noise_that_hides_so_many_visits(contribution):
+    noise = _published_noise(contribution)
+
+    def p_value(rate):
+        values = np.arange(min(noise), max(noise) + 1)
+        tail = noise_pmf(rate, values)
+        return frequency_p_value(noise, dict(zip(values.tolist(), tail / tail.sum(), strict=True)))
+
+    rate = EPSILON / contribution
+    assert p_value(rate) > 1e-4
+    assert max(p_value(rate * Fraction(7, 10)), p_value(rate * Fraction(13, 10))) < 1e-20
