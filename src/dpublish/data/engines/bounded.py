@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpublish.data.batch import refuse_copy
 from dpublish.data.column import Column, NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.encoding import code_type
 from dpublish.data.engines.encoded import Reading
 from dpublish.data.engines.source import (
@@ -35,6 +36,7 @@ from dpublish.data.engines.source import (
 )
 from dpublish.data.engines.units import UnitNumbers, as_integers, needed_columns, to_units
 from dpublish.data.schema import Schema
+from dpublish.data.stamps import write_stamps
 from dpublish.errors import InvalidParameter, UnreadableData, require_count
 from dpublish.types import IntArray
 
@@ -120,7 +122,7 @@ def bound_rows(source: Source, schema: Schema, bound: Bound) -> Iterator[Any]:
     held = list(read_quietly(scan(source, needed_columns(schema)), source.label))
     if held:
         whole = MemorySource(held, held[0].schema, source.label)
-        yield from bound_source(whole, schema, bound).scan(schema.names)
+        yield from bound_source(whole, schema, bound).scan(schema.source_names)
 
 
 def count_rows(source: Source, schema: Schema, unit: str, most: int) -> IntArray:
@@ -146,7 +148,7 @@ class BoundedSource:
         self._lowered = lowered
         self.label = source.label
         self.rescan: Rescan = source.rescan
-        header = select_header(source.header, schema.names)
+        header = select_header(source.header, schema.source_names)
         self.header = header if lowered is None else lowered.retype(header)
 
     def __reduce__(self) -> NoReturn:
@@ -213,8 +215,11 @@ def write_codes(column: Column) -> Any:
     else:
         plain = column.axis().leaf_labels[: column.size - special]
     written = pa.array([*plain, *[None] * special])
+    if isinstance(column, DateColumn):
+        missing = np.array([value is None for value in written.to_pylist()])
+        written = write_stamps(column.kind, written.fill_null(0.0).to_numpy(), missing)
     codes, keep = column.encode(written)
-    if keep is not None or not np.array_equal(codes, np.arange(column.size)):
+    if column.source_name != column.name or keep is not None or not np.array_equal(codes, np.arange(column.size)):
         raise InvalidParameter(
             f"the codes of column {column.name!r} cannot be compared; write them to a column of "
             "their own, of kind integer or ordinal"

@@ -198,7 +198,7 @@ class LocalTable:
         by = self._schema[column]
         rates = require_rates(rates, by.size)
         schema = self._narrow(self._others(column) if columns is None else columns)
-        rows = sample_rows(self._source, by, rates, rng, schema.names)
+        rows = sample_rows(self._source, by, rates, rng, schema.source_names)
         return self._hold(schema, within_memory(lambda: list(rows)))
 
     def _others(self, column: str) -> list[str]:

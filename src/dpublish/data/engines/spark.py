@@ -132,7 +132,7 @@ class Frame:
             block = self.data["block"]
             data = self.data.where((block == self.kept.block) | (block == MARKER))
             return data, self._reader(DrawnRows(self.kept.nonces))
-        chosen = [choice.column.name for choice in self.choices]
+        chosen = [choice.column.source_name for choice in self.choices]
         names = tuple(dict.fromkeys((*columns, *chosen)))
         indices = [self.header.get_field_index(name) for name in names]
         # By number, for names may hold dots, or differ in capitals only.
@@ -277,17 +277,18 @@ class SparkTable:
         by = self._schema[column]
         rule = SamplingBy(by, require_rates(rates, by.size))
         schema = self._narrow(self._others(column) if columns is None else columns)
-        return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(column,)))
+        return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(by.source_name,)))
 
     # --- Sums -----------------------------------------------------------------------------
 
     def _add_rows(self, adding: Adding, wanted: tuple[Reading, ...]) -> Job:
-        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
+        counted = wanted or (Reading(self._schema.names[0], as_values=False),)
+        names = names_of(self._schema, counted)  # some column counts the rows
         data, reader = self._frame.read(names)
         return Job(data).map(SumRows(adding, self._schema, wanted, reader))
 
     def _add_units(self, adding: Adding, unit: str, wanted: tuple[Reading, ...]) -> Job:
-        names = tuple(dict.fromkeys((unit, *names_of(wanted))))
+        names = tuple(dict.fromkeys((unit, *names_of(self._schema, wanted))))
         data, reader = self._frame.read(names)
         deal = DealPairs(self._dealing(), self._schema, unit, wanted, names, reader)
         return Job(data).map(deal).exchange(self._frame.parts).map(SumPairs(adding, wanted))

@@ -509,7 +509,7 @@ class SamplingBy:
 
     def pick(self, source: Source, schema: Schema, rng: RandomSource) -> Iterator[tuple[int, Any]]:
         """Yield the rows to keep."""
-        kept = sample_rows(source, self.column, self.rates, rng, schema.names)
+        kept = sample_rows(source, self.column, self.rates, rng, schema.source_names)
         return ((0, rows) for rows in kept)
 
 

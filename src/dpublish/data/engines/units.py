@@ -74,7 +74,7 @@ def _valid(texts: Any) -> Any:
 def needed_columns(schema: Schema) -> tuple[str, ...]:
     """Name the columns to read: those of the schema, and the units if rows belong to some."""
     units = () if schema.unit is None else (schema.unit,)
-    return tuple(dict.fromkeys((*schema.names, *units)))
+    return tuple(dict.fromkeys((*schema.source_names, *units)))
 
 
 def draw_rows(
@@ -181,7 +181,7 @@ class UnitColumns:
 
     def _find(self, wanted: tuple[Reading, ...]) -> Batch:
         """Merge as rows come in, so that what is held stays near the number of distinct pairs."""
-        names = tuple(dict.fromkeys((self._unit, *names_of(wanted))))
+        names = tuple(dict.fromkeys((self._unit, *names_of(self._schema, wanted))))
         raws = scan(self._source, names)
         pairs = (
             pair_units(raw, self._schema, self._unit, wanted, self._source.label) for raw in raws

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
+from dpublish.core.axis_rows import whole_array
 from dpublish.core.codecs import FIGURES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts, first_integers
 from dpublish.core.noisy_size import NoisySize
@@ -297,8 +298,11 @@ class TreeKMeansRelease(KMeansRelease):
         points = self.box.unscale(self.tree.draw(size, rng))
         columns = {}
         for column, values in zip(self.box.columns, points.T, strict=True):
-            is_whole = column.kind == "integer"
-            columns[column.name] = np.rint(values).astype(np.int64) if is_whole else values
+            columns[column.name] = (
+                whole_array(column.kind, np.rint(values).astype(np.int64))
+                if column.partition.whole
+                else pa.array(values)
+            )
         return pa.table(columns)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
@@ -388,15 +392,15 @@ def _nearest(points: FloatArray, centers: FloatArray) -> IntArray:
 
 def _draw_within(
     column: NumberColumn, cells: NDArray[np.intp], size: int, rng: np.random.Generator
-) -> NDArray[Any]:
+) -> pa.Array:
     """Draw a value from each cell of a column: of an integer one, among the integers in it."""
-    if column.kind == "integer":
+    if column.partition.whole:
         edges = first_integers(column, size).astype(np.int64)
         counts = np.maximum(np.diff(edges)[cells], 1)  # a cell may hold none: the nearest then
         found = edges[cells] + (rng.random(cells.size) * counts).astype(np.int64)
-        return np.minimum(found, int(column.bounds[1]))
+        return whole_array(column.kind, np.minimum(found, int(column.bounds[1])))
     low, high = column.bounds
-    return np.asarray(low + (cells + rng.random(cells.size)) / size * (high - low))
+    return pa.array(low + (cells + rng.random(cells.size)) / size * (high - low))
 
 
 def _coordinate_names(box: Box) -> list[str]:

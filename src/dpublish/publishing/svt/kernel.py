@@ -80,7 +80,8 @@ class Matching(ArrayKernel):
             axis = self.schema[condition.column].axis()
             axis_weights(axis, (condition,))  # refuses a range that ends before it starts
             found.setdefault(condition.column, []).extend(
-                (operator, query_number(axis, text)) for text, operator in range_ends(condition)
+                (operator, query_number(axis, text, operator))
+                for text, operator in range_ends(condition)
             )
         return found
 
