@@ -64,6 +64,7 @@ _HOME = {
     "Run": "dpublish.core.run",
     "Sampling": "dpublish.methods.personalized.sampling",
     "Schema": "dpublish.data.schema",
+    "Statistics": "dpublish.methods.statistics.statistics",
     "StreamOperator": "dpublish.publishing.streams.operator",
     "TRound": "dpublish.methods.personalized.t_round",
     "Threshold": "dpublish.methods.personalized.threshold",
@@ -86,6 +87,7 @@ _HOME = {
     "secure": "dpublish.randomness",
     "seeded": "dpublish.randomness",
     "setting": "dpublish.core.method",
+    "statistics": "dpublish.publishing.statistics",
 }
 
 __all__ = sorted(_HOME)

@@ -55,6 +55,7 @@ from dpublish.methods.spatial.ag import AG as AG
 from dpublish.methods.spatial.php import PHP as PHP
 from dpublish.methods.spatial.psd import PSD as PSD
 from dpublish.methods.spatial.ug import UG as UG
+from dpublish.methods.statistics.statistics import Statistics as Statistics
 from dpublish.methods.streams.ba import BA as BA
 from dpublish.methods.streams.bd import BD as BD
 from dpublish.methods.streams.dsat import DSAT as DSAT
@@ -74,6 +75,7 @@ from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
 from dpublish.publishing.plan import plan as plan
+from dpublish.publishing.statistics import statistics as statistics
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator
 from dpublish.publishing.svt.run import InteractiveRun as InteractiveRun
 from dpublish.randomness import secure as secure

@@ -29,6 +29,10 @@ COMMANDS = {
     "svt": ("dpublish.cli.svt:svt", "Ask which counts are above a threshold, one by one."),
     "rows": ("dpublish.cli.use:rows", "Draw synthetic rows from a release; free."),
     "count": ("dpublish.cli.use:count", "Count records in a release; free."),
+    "statistics": (
+        "dpublish.cli.statistics:statistics",
+        "Show means, sums and the like of a release; free.",
+    ),
     "predict": ("dpublish.cli.use:predict", "Classify rows with a release; free."),
     "choose-k": ("dpublish.cli.choose_k:choose_k", "Find how many clusters a release shows; free."),
     "wavecluster": (

@@ -27,6 +27,14 @@ CATALOG: Mapping[str, Entry] = {
         ),
         prefer_when="a few columns matter, and every count needs a confidence interval",
     ),
+    "statistics": Entry(
+        location="dpublish.methods.statistics.statistics:Statistics",
+        task="counting",
+        publishes=(
+            "counts, sums, means, variances and quantiles by group, each with a confidence interval"
+        ),
+        prefer_when="a table of numbers by group is what is wanted",
+    ),
     "marginals": Entry(
         location="dpublish.methods.marginals.marginals:Marginals",
         task="counting",
@@ -411,6 +419,7 @@ KINDS: Mapping[str, str] = {
     "mixed-table": "dpublish.methods.dpcopula.released_hybrid:DPCopulaHybridRelease",
     "personal": "dpublish.methods.personalized.released:PersonalizedRelease",
     "personal-answer": "dpublish.methods.personalized.released:PersonalizedAnswer",
+    "statistics": "dpublish.methods.statistics.released:StatisticsRelease",
     "top-values": "dpublish.methods.topk.released:TopKRelease",
     "tree-centers": "dpublish.methods.kmeans.released:TreeKMeansRelease",
     "wave-clusters": "dpublish.methods.wavecluster.released:WaveClusterRelease",

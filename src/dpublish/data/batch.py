@@ -114,6 +114,19 @@ class Leveled(Protocol):
         ...
 
 
+@runtime_checkable
+class Tolerant(Protocol):
+    """A kernel that also sees records without a number in some of the columns that it reads.
+
+    It gets NaN there, where the record would be left out otherwise.
+    """
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Those of `values` that leave no record out."""
+        ...
+
+
 def refuse_copy(what: str) -> NoReturn:
     """Refuse to pickle or copy something that holds private rows."""
     raise TypeError(f"{what} holds private rows and cannot be copied or pickled")

@@ -33,6 +33,7 @@ __all__ = [
     "course_chart",
     "grouped_bar_chart",
     "heat_map",
+    "interval_chart",
     "small_bar_charts",
 ]
 
@@ -101,6 +102,27 @@ def grouped_bar_chart(
             axes.barh(positions + offset, counts[:, group], thickness, **bars)
         _finish_bars(axes, labels, title)
         axes.legend(ncols=min(len(groups), 4), loc="lower right")
+        return drawn.svg()
+
+
+def interval_chart(
+    labels: Sequence[str],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    title: str,
+) -> str:
+    """Draw a dot and its interval for each label, from top to bottom."""
+    with drawing((7.2, min(12.0, 0.9 + 0.24 * len(labels)))) as drawn:
+        axes = drawn.axes[0]
+        positions = np.arange(len(labels))
+        lows, highs = np.array(intervals, dtype=np.float64).reshape(-1, 2).T
+        axes.hlines(positions, lows, highs, color=PALE, linewidth=4)
+        axes.plot(np.array(values), positions, "o", color=INK, markersize=4)
+        axes.set_yticks(positions, [shortened(label) for label in labels])
+        axes.invert_yaxis()
+        axes.grid(axis="x")
+        axes.set_title(shortened(title))
         return drawn.svg()
 
 

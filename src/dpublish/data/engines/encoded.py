@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.data.batch import BATCH_ROWS, Batch, Leveled, Summable, refuse_copy
+from dpublish.data.batch import BATCH_ROWS, Batch, Leveled, Summable, Tolerant, refuse_copy
 from dpublish.data.column import NumberColumn
 from dpublish.data.engines.source import Source, quietly, read_quietly, scan, select_header
 from dpublish.data.schema import Schema
@@ -26,12 +26,14 @@ class Reading(NamedTuple):
     """A column, read as codes or as clipped values.
 
     If a `level` is given, codes are told apart on that level only: each stands for the first
-    leaf of its cell.
+    leaf of its cell.  Values that are `optional` leave no record out: where there is none, the
+    number is NaN.
     """
 
     name: str
     as_values: bool
     level: int | None = None
+    optional: bool = False
 
     def check(self, schema: Schema) -> None:
         """Refuse a column that the schema does not have, or that has no numbers to read."""
@@ -46,7 +48,10 @@ class Reading(NamedTuple):
         column = schema[self.name]
         array = raw.column(column.source_name)
         if self.as_values:
-            return Part(*column.values(array))
+            numbers, keep = column.values(array)
+            if keep is not None and self.optional:
+                return Part(np.where(keep, numbers, np.nan), None)
+            return Part(numbers, keep)
         codes, keep = column.encode_source(array)
         if self.level is None or self.level == column.height:
             return Part(codes, keep)
@@ -58,7 +63,8 @@ def readings(kernel: Summable[Any], *, by_unit: bool) -> tuple[Reading, ...]:
     """List what a kernel reads, each reading once; `by_unit` also on which levels."""
     levels = kernel.levels if by_unit and isinstance(kernel, Leveled) else {}
     codes = [Reading(name, as_values=False, level=levels.get(name)) for name in kernel.codes]
-    values = [Reading(name, as_values=True) for name in kernel.values]
+    optional = kernel.optional if isinstance(kernel, Tolerant) else ()
+    values = [Reading(x, as_values=True, optional=x in optional) for x in kernel.values]
     return tuple(dict.fromkeys((*codes, *values)))
 
 
@@ -173,8 +179,12 @@ class CachedColumns:
             return list(lacking)
         numbers = [x.name for x in self._schema.columns if isinstance(x, NumberColumn)]
         both = {False: self._schema.names, True: tuple(numbers)}
-        ways = dict.fromkeys(reading.as_values for reading in lacking)
-        return [Reading(name, as_values=way) for way in ways for name in both[way]]
+        ways = dict.fromkeys((reading.as_values, reading.optional) for reading in lacking)
+        return [
+            Reading(name, as_values=as_values, optional=optional)
+            for as_values, optional in ways
+            for name in both[as_values]
+        ]
 
 
 class HeldColumns:

@@ -1,0 +1,1 @@
+"""Statistics: counts, sums, means, variances and quantiles by group, with intervals."""
