@@ -115,7 +115,7 @@ def test_help_of_a_method_is_a_manual_page(name):
     example = text[positions[3] : positions[4]]
     assert ">>> " in example
     assert "release(" in example or ".start(" in example or ".next" in example
-    described = "".join(parameter_sections(METHODS[name]))
+    described = "".join([*parameter_sections(METHODS[name]), *parameter_sections(Method)])
     for setting in inspect.signature(METHODS[name]).parameters:
         alone_or_listed = rf"\n    (\w+, )*{setting}(, \w+)*: "
         assert re.search(alone_or_listed, described), f"the parameter {setting} is not described"

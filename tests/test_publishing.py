@@ -69,7 +69,7 @@ def test_a_table_whose_rows_were_bounded_by_unit_is_refused_before_the_debit(led
 
 def test_neighbors_that_the_method_does_not_hide_are_refused_before_the_debit(ledger, tmp_path):
     by_unit = open_table(arrow_table(), replace(SCHEMA, unit="note"))
-    with pytest.raises(InvalidParameter, match="hides one record"):
+    with pytest.raises(InvalidParameter, match="--contribution 4"):
         go(ledger, tmp_path / "out", METHOD, by_unit)
     assert ledger.status("people").spent == 0
 

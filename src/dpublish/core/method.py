@@ -10,13 +10,21 @@ is read, hands the method a `Run`, and checks that the whole budget was spent.  
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, final
 
+from dpublish.core.contribution import (
+    MOST_ROWS,
+    choose_contribution,
+    record_schema,
+    require_contribution,
+    require_share,
+    require_unit,
+)
 from dpublish.core.released import Release
 from dpublish.core.run import Progress, Run, settings_of
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, needs_contribution
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.budget import Budget
@@ -36,6 +44,15 @@ __all__ = [
 ]
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)
+
+
+def setting(description: str, *, default: Any = MISSING, is_quiet: bool = False) -> Any:
+    """Declare a public setting of a method, with the help text that users see.
+
+    A quiet one is left out of receipts as long as it has its default.
+    """
+    metadata = {"help": description, "quiet": is_quiet}
+    return field(default=default, metadata=metadata, repr=not is_quiet)
 
 
 @dataclass(frozen=True)
@@ -60,11 +77,19 @@ class Predicts(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class Method(ABC, Generic[R_co]):
     """A way to publish something: public settings and one verb.
 
     Subclasses are frozen dataclasses.  They write `_release` and `expected_error`, and may
-    name other neighbors than single records in `hidden`.
+    name other neighbors than single records in `hidden`.  A method that hides single records
+    hides units with several rows, too, once `contribution` says how many rows of each are kept;
+    it need not know of that.
+
+    Parameters:
+        contribution: Most rows of one unit that are kept, chosen at random; `"auto"` buys a
+            private 95 % quantile of rows per unit.  For schemas that name a unit.
+        contribution_share: Part of epsilon that `contribution="auto"` spends.
     """
 
     name: ClassVar[str]
@@ -80,6 +105,16 @@ class Method(ABC, Generic[R_co]):
     """The changes to a table that the method can hide."""
     takes_levels: ClassVar[bool] = False
     """Whether a budget may cost people of different levels different amounts."""
+
+    contribution: Literal["auto"] | int | None = setting(
+        "Most rows of one unit (person) that are kept, if the schema names a unit: 4, or auto, "
+        "which buys a private 95 % quantile of rows per unit; noise grows in proportion.",
+        default=None,
+        is_quiet=True,
+    )
+    contribution_share: Fraction = setting(
+        "Part of epsilon that contribution auto spends.", default=Fraction(1, 20), is_quiet=True
+    )
 
     @final
     def release(
@@ -98,7 +133,8 @@ class Method(ABC, Generic[R_co]):
             ledger paid, neighbors that the method does not hide, another change than the
             ledger was told, settings that do not fit the schema or epsilon.  Then `_release`
             argues for itself.  At the end every share of the budget must be spent and the
-            receipt must name what ran.
+            receipt must name what ran.  With `contribution`, units are hidden at the budget's
+            epsilon (`_release_units`).
         """
         refuse_part(budget)
         refuse_bounded(table)
@@ -122,8 +158,10 @@ class Method(ABC, Generic[R_co]):
         refuse_seeded_grant(budget, rng)
         if budget.levels is not None and not self.takes_levels:
             raise InvalidParameter(f"{self.name} costs every person the same; name no levels")
-        self.check_table(table)
+        self.require_table(table)
         refuse_other_notion(budget, self.neighbors_of(table))
+        if self.contribution is not None:
+            return self._release_units(table, budget=budget, rng=rng, progress=progress)
         expected = self.expected_error(table.schema, None, self.epsilon_of(budget))
         run = Run(
             table,
@@ -136,6 +174,48 @@ class Method(ABC, Generic[R_co]):
         released = self._release(run)
         run.require_spent(released.receipt)
         return released
+
+    def _release_units(
+        self, table: Table, *, budget: Budget, rng: RandomSource, progress: Progress | None
+    ) -> R_co:
+        """Publish from at most m rows of each unit, by the method that hides single records.
+
+        Privacy:
+            `budget.epsilon`-differentially private for all rows of one unit added or removed.
+            The key is drawn before any row is read.  For every key, the bounded tables of
+            neighbors differ in at most m rows, all added or all removed (`Table.bound`), so a
+            chain of m record neighbors leads from one to the other, and a release that costs
+            epsilon / m for each of them costs epsilon in all (`Budget.for_rows`).  With
+            `"auto"`, m is a private choice that its own share pays for; given m, the rest is
+            as above, and both add up.  Proof: docs/proofs/contribution_bound.md.
+        """
+        columns = self.reads(table.schema)
+        key = rng.words(2).tobytes()
+        shares = {"rows": budget}
+        if self.contribution == "auto":
+            part = self.contribution_share
+            shares = budget.split(contribution=part, release=1 - part)
+            most = choose_contribution(table, columns, budget=shares["contribution"], rng=rng)
+        else:
+            most = int(self.contribution or 1)
+        *_, rest = shares.values()
+        bounded = table.bound(most, key, columns)
+        released: Any = self.for_records().release_part(
+            bounded, budget=rest.for_rows(most), rng=rng, progress=progress
+        )
+        receipt = released.receipt.for_unit(
+            most,
+            budget=budget,
+            neighbors=self.neighbors_of(table),
+            settings={"contribution": self.contribution},
+            steps=getattr(table, "steps", ()),
+        )
+        lifted: R_co = replace(released, receipt=receipt)
+        return lifted
+
+    def for_records(self) -> Self:
+        """Return the method that hides single records, with the same settings otherwise."""
+        return replace(self, contribution=None)
 
     @property
     def runs(self) -> "Method[Any]":
@@ -163,11 +243,65 @@ class Method(ABC, Generic[R_co]):
         """Name the columns that a release reads; public, from settings and schema alone."""
         return tuple(name for name in schema.names if name != schema.unit)
 
+    @final
+    def predict_error(
+        self, schema: Schema, n_records: int | None, epsilon: Fraction
+    ) -> ExpectedError:
+        """Predict the error of a release of `epsilon`, bounded by unit if that is set.
+
+        With `contribution` set to `"auto"`, for the largest bound that may come out.
+        """
+        if self.contribution is None:
+            if schema.unit is not None and AddRemoveUnit not in self.hidden:
+                raise needs_contribution(schema.unit, self.name)
+            return self.expected_error(schema, n_records, epsilon)
+        self.check_contribution(schema)
+        most, amount = self._worst_case(epsilon)
+        bounded = record_schema(schema, self.reads(schema))
+        found = self.for_records().expected_error(bounded, n_records, amount / most)
+        what = "row" if most == 1 else "rows"
+        return replace(found, summary=f"{found.summary}; {most} {what} of each {schema.unit!r}")
+
+    @final
+    def check_contribution(self, schema: Schema | None = None) -> None:
+        """Refuse a bound that is none, or for which the schema names no unit."""
+        require_contribution(self.contribution, self.contribution_share)
+        if schema is not None:
+            require_unit(schema)
+
+    def _worst_case(self, epsilon: Fraction) -> tuple[int, Fraction]:
+        """Return the most rows of a unit that may be kept, and what is spent on them."""
+        if self.contribution == "auto":
+            require_share(epsilon * self.contribution_share)
+            return MOST_ROWS, epsilon * (1 - self.contribution_share)
+        return int(self.contribution or 1), epsilon
+
+    @final
+    def require_table(self, table: Table) -> None:
+        """Refuse a table that the method cannot publish from as it is set; reads no rows."""
+        if self.contribution is None:
+            self.check_table(table)
+        else:
+            self.check_units(table)
+
     def check_table(self, table: Table) -> None:
         """Refuse a table whose neighbors the method does not hide; reads no rows."""
-        if not isinstance(table.neighbors, self.hidden):
-            what = "a record or unit" if AddRemoveUnit in self.hidden else "one record"
-            raise InvalidParameter(f"{self.name} hides {what} added or removed, nothing else")
+        if isinstance(table.neighbors, self.hidden):
+            return
+        if isinstance(table.neighbors, AddRemoveUnit):
+            raise needs_contribution(table.neighbors.column, self.name)
+        what = "a record or unit" if AddRemoveUnit in self.hidden else "one record"
+        raise InvalidParameter(f"{self.name} hides {what} added or removed, nothing else")
+
+    def check_units(self, table: Table) -> None:
+        """Refuse a table whose rows cannot be bounded by unit for this method; reads no rows."""
+        self.check_contribution(table.schema)
+        hidden = self.neighbors_of(table)
+        if AddRemoveRecord not in self.hidden or not isinstance(hidden, AddRemoveUnit):
+            raise InvalidParameter(
+                f"{self.name} hides {hidden.brief()} as it is set, and contribution hides units "
+                "that are added or removed; leave one of the two out"
+            )
 
     def neighbors_of(self, table: Table) -> Neighbors:
         """Return the change to the table that a release hides."""
@@ -185,11 +319,6 @@ def refuse_bounded(table: Table) -> None:
             "a table whose rows were bounded by unit hides neither a record nor a unit at this "
             "epsilon: publish from the table as it was opened"
         )
-
-
-def setting(description: str, *, default: Any = MISSING) -> Any:
-    """Declare a public setting of a method, with the help text that users see."""
-    return field(default=default, metadata={"help": description})
 
 
 def figure_name(name: str) -> str:

@@ -442,7 +442,12 @@ class Run:
 
 def settings_of(method: Any) -> dict[str, Any]:
     """List a method's settings as plain values, for receipts and files."""
-    return {f.name: _plain(getattr(method, f.name)) for f in fields(method)}
+    given = [(f, getattr(method, f.name)) for f in fields(method)]
+    return {
+        f.name: _plain(value)
+        for f, value in given
+        if not (f.metadata.get("quiet") and value == f.default)
+    }
 
 
 def _plain(value: Any) -> Any:

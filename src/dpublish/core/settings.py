@@ -86,6 +86,7 @@ def list_settings(kind: type) -> list[Setting]:
 def make_method(name: str, settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from settings, given as values or as text from a command line or file."""
     method: Method[Any] = build(method_class(name), name, settings)
+    method.check_contribution()
     return method
 
 
@@ -118,7 +119,9 @@ def _by_present_names(
 
 
 def _fields(kind: type) -> tuple[Field[Any], ...]:
-    return fields(kind)
+    """List a method's own settings first, then those that every method has."""
+    shared = {item.name for item in fields(Method)} if issubclass(kind, Method) else set()
+    return tuple(sorted(fields(kind), key=lambda item: item.name in shared))
 
 
 def _convert(value: Any, wanted: Any, name: str) -> Any:

@@ -98,10 +98,16 @@ class Schema:
 def refuse_unit(schema: Schema) -> None:
     """Refuse a schema whose unit may own many rows, for methods that protect single records."""
     if schema.unit is not None:
-        raise InvalidParameter(
-            f"this method protects single records, but this schema's unit is {schema.unit!r}, "
-            "which may own many rows; use a table with one row per unit"
-        )
+        raise needs_contribution(schema.unit)
+
+
+def needs_contribution(unit: str, method: str = "this method") -> InvalidParameter:
+    """Return the refusal of a unit that may own many rows, with what to write instead."""
+    return InvalidParameter(
+        f"{method} hides single records, but here a {unit!r} may have several rows; write "
+        "--contribution 4 (contribution=4) to keep at most 4 rows of each, chosen at random, and "
+        "to hide all of them"
+    )
 
 
 def parse_columns(

@@ -20,6 +20,11 @@ SCHEMA = """\
 name = "hospital"
 unit = "patient_id"  # all visits of one patient are hidden together
 
+[columns.admitted]
+kind = "date"
+bounds = ["2023-01-01", "2024-12-31"]
+bins = "month"
+
 [columns.stay]  # in days
 kind = "integer"
 bounds = [0, 29]

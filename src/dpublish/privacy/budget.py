@@ -20,7 +20,7 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, require_count, 
 from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
-from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
 
 
 @dataclass(frozen=True)
@@ -265,6 +265,27 @@ class Budget:
             )
         self._open()
         return self._derive(epsilon, self.purpose, hides or self.hides)
+
+    def for_rows(self, most: int) -> Budget:
+        """Empty the budget, and return the one that may be spent on single rows of a unit.
+
+        For a table in which every unit has at most `most` rows, chosen among its own alone.
+
+        >>> str(Budget.seeded("0.5").for_rows(4).epsilon)
+        '1/8'
+
+        Privacy:
+            Group privacy.  The tables of two neighbors, one with a unit more, differ in at most
+            m = `most` rows of that unit, all added or all removed.  Adding them one by one is a
+            chain of at most m tables, each with one record more than the one before; what is
+            epsilon / m-private for one record changes no probability by more than
+            exp(epsilon / m) at each step, and by exp(epsilon) over the chain.
+        """
+        require_count(most=most)
+        if not isinstance(self.hides, AddRemoveUnit | None):
+            raise InvalidParameter(f"rows of a unit do not make up {self.hides.brief()}")
+        self._open()
+        return self._derive(self.epsilon / most, self.purpose, AddRemoveRecord())
 
     def amplified(self, rate: Fraction) -> Budget:
         """Empty the budget, and return the larger one that may be spent on a random sample.

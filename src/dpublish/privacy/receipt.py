@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -139,6 +139,36 @@ class Receipt:
             steps=tuple(steps),
             created=budget.opened,
             release_id=os.urandom(16).hex(),
+        )
+
+    def for_unit(
+        self,
+        most: int,
+        *,
+        budget: Budget,
+        neighbors: Neighbors,
+        settings: Mapping[str, Any],
+        steps: Sequence[str] = (),
+    ) -> Receipt:
+        """State the release of single rows as one of units that own at most `most` of them.
+
+        Shares are what they cost a unit, so that they add up to the whole budget; what was
+        spent before rows were bounded comes first.
+
+        Privacy:
+            Reads no rows and spends nothing.  `budget` paid `most` times for what this receipt
+            states (`Budget.for_rows`), and for its other shares as they are.
+        """
+        refuse_other_notion(budget, neighbors)
+        spent = [(share.purpose, share.epsilon) for share in budget.account()][:-1]
+        return replace(
+            self,
+            settings={**self.settings, **settings},
+            epsilon=budget.epsilon,
+            shares=(*spent, *((purpose, most * share) for purpose, share in self.shares)),
+            neighbors=neighbors,
+            contribution=most,
+            steps=self.steps or tuple(steps),
         )
 
     @property

@@ -11,7 +11,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import ExactNumber, format_rounded, format_short
-from dpublish.publishing.table import predict, read_epsilon
+from dpublish.publishing.table import predict, predict_error, read_epsilon
 
 _MOST = Fraction(10_000)
 
@@ -71,7 +71,7 @@ def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted:
     most = method.levels[-1] if isinstance(method, PersonalSettings) else _MOST
 
     def error_at(exponent: float) -> float:
-        expected = method.expected_error(schema, n_records, min(_rounded(10**exponent), most))
+        expected = predict_error(method, schema, n_records, min(_rounded(10**exponent), most))
         if expected.target not in expected.figures:
             raise InvalidParameter("the error depends on the number of records; name it (--rows)")
         return expected.figures[expected.target]

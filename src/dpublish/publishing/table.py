@@ -69,7 +69,7 @@ def publish(
     key = signing_key(sign)
     if isinstance(method, PersonalSettings):
         method.preferences.check(table.schema)
-    method.check_table(table)
+    method.require_table(table)
     predict(method, table.schema, None, exact)  # refuses settings that do not fit
     _require_loadable(method, table.schema, exact)
     rng = secure()
@@ -117,11 +117,20 @@ def predict(
 ) -> ExpectedError:
     """Predict the error; refuse settings that do not fit, and say if epsilon alone does not."""
     try:
-        return method.expected_error(schema, n_records, epsilon)
+        return predict_error(method, schema, n_records, epsilon)
     except InvalidParameter as refusal:
         if epsilon < _AMPLE_EPSILON and _fits(method, schema, n_records):
             raise type(refusal)(f"{refusal}; epsilon is too small for this method") from None
         raise
+
+
+def predict_error(
+    method: Predicts, schema: Schema, n_records: int | None, epsilon: Fraction
+) -> ExpectedError:
+    """Predict the error of a method for tables, or of one for streams."""
+    if isinstance(method, Method):
+        return method.predict_error(schema, n_records, epsilon)
+    return method.expected_error(schema, n_records, epsilon)
 
 
 def _require_loadable(method: Method[Any], schema: Schema, epsilon: Fraction) -> None:
@@ -162,7 +171,7 @@ def _grant(
 def _fits(method: Predicts, schema: Schema, n_records: int | None) -> bool:
     """Say whether the method would be taken if epsilon were large."""
     try:
-        method.expected_error(schema, n_records, Fraction(_AMPLE_EPSILON))
+        predict_error(method, schema, n_records, Fraction(_AMPLE_EPSILON))
     except InvalidParameter:
         return False
     return True

@@ -13,7 +13,7 @@ from dpublish.aggregates.sparse_counts import SparseCounts
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
-from dpublish.data.schema import Schema, parse_columns
+from dpublish.data.schema import Schema, needs_contribution, parse_columns
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
@@ -151,10 +151,7 @@ class Histogram(Method[HistogramRelease]):
 
     def _axes(self, schema: Schema) -> tuple[Axis, ...]:
         if schema.unit is not None:
-            raise InvalidParameter(
-                f"histogram protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use topk, or a table with one row per unit"
-            )
+            raise needs_contribution(schema.unit, self.name)
         chosen = parse_columns(self.columns, schema)
         if RESERVED & {name for name, _ in chosen}:
             raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")

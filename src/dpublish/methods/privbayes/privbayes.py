@@ -10,7 +10,7 @@ from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column, NumberColumn
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, needs_contribution
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.privbayes.network import Node, joint_sets
@@ -216,10 +216,7 @@ class PrivBayes(Method[PrivBayesRelease]):
 
     def _columns(self, schema: Schema) -> tuple[Column, ...]:
         if schema.unit is not None:
-            raise InvalidParameter(
-                f"privbayes protects single records, but this schema's unit is {schema.unit!r}, "
-                "which may own many rows; use a table with one row per unit"
-            )
+            raise needs_contribution(schema.unit, self.name)
         names = self.columns or schema.names
         for name in names:
             require_known("column", name, schema.names)
