@@ -7,6 +7,7 @@ HOME = ("home_east", "home_north")
 
 METHODS = {
     "histogram": {"columns": ("ward", "sex")},
+    "statistics": {"measures": ("count", "mean(cost)", "median(stay)"), "by": ("ward",)},
     "marginals": {"columns": ("ward", "age", "stay", "cost")},
     "privpfc": {"target": "readmitted", "predictors": ("ward", "age", "stay", "sex")},
     "privbayes": {"columns": ("ward", "sex", "age", "readmitted")},

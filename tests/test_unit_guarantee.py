@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from dpublish import datasets
 from dpublish.accuracy.noise_distribution import noise_pmf
+from dpublish.core.contribution import MOST_ROWS
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -101,9 +102,9 @@ NEIGHBORS = [
 """The visits of all others, and of one more patient somewhere among them."""
 
 
-def runner(name, epsilon=EPSILON, *, rule=lambda rows: rows):
+def runner(name, epsilon=EPSILON, *, rule=lambda rows: rows, contribution=CONTRIBUTION):
     """Make the function that publishes from visits, for `watch`; `rule` may change them first."""
-    method = make_method(name, {**CASES[name], "contribution": CONTRIBUTION})
+    method = make_method(name, {**CASES[name], "contribution": contribution})
 
     def run(rows, rng, progress):
         table = open_table(rule(rows), SCHEMA)
@@ -140,6 +141,13 @@ def small_fits(monkeypatch):
 @pytest.mark.parametrize("name", CASES)
 def test_a_patient_costs_epsilon_whatever_their_visits(name):
     assert worst_loss(runner(name)) <= float(EPSILON) + ROUNDING
+
+
+@pytest.mark.parametrize("name", ["histogram", "statistics", "kmeans", "dpcopula-hybrid"])
+def test_a_bound_that_is_chosen_privately_costs_its_share(name):
+    """The choice of the bound is one more query; on both tables it comes out the same."""
+    loss = worst_loss(runner(name, contribution="auto"), changes=MOST_ROWS)
+    assert float(EPSILON) / 2 < loss <= float(EPSILON) + ROUNDING
 
 
 @pytest.mark.parametrize("name", CASES)
