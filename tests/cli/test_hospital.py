@@ -14,7 +14,7 @@ from dpublish.datasets.hospital import LEVELS, SCHEMA, hospital
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.folder import load_stream
 from dpublish.privacy.neighbors import AddRemoveUnit
-from hospital_methods import CONTRIBUTION, METHODS, PERSONALIZED, STREAM
+from hospital_methods import CONTRIBUTION, METHODS, STREAM
 
 PATIENTS, EPSILON = 600, Fraction(1, 2)
 UNIT = AddRemoveUnit("patient_id")
