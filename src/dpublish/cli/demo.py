@@ -46,7 +46,7 @@ _MONTHS = ("--method", "histogram", "--columns", "admitted,ward", "--contributio
 _NETWORK = ("--method", "privbayes", "--columns", "age,sex,ward,stay,readmitted")
 
 _STORY: tuple[tuple[str, ...], ...] = (
-    ("schema", "check", "visits.toml", "visits.csv"),
+    ("schema", "check", "visits.toml"),
     ("ledger", "create", "books.db"),
     ("ledger", "add", "books.db", "hospital", "--cap", "3"),
     ("plan", *_MONTHS, *_SCHEMA, "--epsilon", "1"),
