@@ -50,6 +50,11 @@ EXAMPLES = {
         {"columns": ("age@2", "sex", "height", "town"), "threshold": 3},
         {"columns": ("age", "town"), "threshold": "auto"},
     ],
+    "statistics": [
+        {"measures": ("count", "mean(age)", "variance(height)", "sum(age)"), "by": ("sex",)},
+        {"measures": "count(height), median(height), quantile(age, 0.9)", "by": ("town", "age@1")},
+        {"measures": ("sum(height)", "std(age)"), "shares": ("sum(height)=2",), "suppress": True},
+    ],
     "privpfc": [
         {"target": "sex"},
         {"target": "town", "predictors": ("age", "sex"), "pool": 5, "rounds": 2},

@@ -22,8 +22,8 @@ FILE = Path(__file__).resolve().parent.parent / "src/dpublish/core/catalog.py"
 # fmt: off
 ORDER = [
     "histogram", "statistics", "marginals", "privpfc", "diffgen", "pph", "privbayes",
-    "dpcopula", "dpcopula-hybrid", "psd", "ug", "ag", "privelet", "p-hp", "filter-priority", "diffpid3",
-    "majority", "model", "privgene", "privlocal", "private-erm", "output-perturbation",
+    "dpcopula", "dpcopula-hybrid", "psd", "ug", "ag", "privelet", "p-hp", "filter-priority",
+    "diffpid3", "majority", "model", "privgene", "privlocal", "private-erm", "output-perturbation",
     "private-svm", "functional", "gupt",
     "kmeans", "dplloyd", "dplloyd-impr", "eugkm", "ugkm", "mkm", "hybrid", "gkm", "pgkm",
     "privthr", "privthr-em", "privqt", "wave-baseline", "topk",

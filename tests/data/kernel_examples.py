@@ -33,6 +33,14 @@ from dpublish.methods.personalized.kernels import LevelCounts
 from dpublish.methods.privpfc.kernels import ClassCuboids, ResidualSums
 from dpublish.methods.privpfc.score_card import ScoreCard, ScoreTerm
 from dpublish.methods.spatial.kernels import BoxCells, GridRoute
+from dpublish.methods.statistics.kernels import (
+    Bounds,
+    GroupCells,
+    GroupCounts,
+    GroupMoments,
+    GroupStatistics,
+    GroupSums,
+)
 from dpublish.methods.trees.kernels import TreeCounts
 from dpublish.methods.trees.tree import Routes
 from dpublish.methods.wavecluster.kernels import SplitGrid
@@ -57,6 +65,14 @@ def _examples():
         )
     )
     cuts = (SCHEMA["letter"].axis(), SCHEMA["count"].axis())
+    hours, count = Bounds.of(SCHEMA["hours"]), Bounds.of(SCHEMA["count"])
+    measured = (
+        GroupCounts(),
+        GroupSums("hours", hours),
+        GroupMoments("hours", hours, 2),
+        GroupMoments("count", count, 1),
+        GroupCells("hours", hours, 64),
+    )
     whole = np.zeros((4, 2), dtype=np.int64), np.full((4, 2), [16, 10])
     return [
         BoxGrid(box, (4, 3, 5)),
@@ -81,6 +97,7 @@ def _examples():
         ClassCuboids(SCHEMA, "sign", ("hours", "letter"), ((("hours", 1), ("letter", 1)), ())),
         ResidualSums(SCHEMA, "sign", ("hours", "letter"), card),
         BoxCells(("hours", "count"), GridRoute((16, 10), (2, 2)), *whole, np.full((4, 2), 3)),
+        GroupStatistics(SCHEMA, (("letter", None),), measured),
         TreeCounts(Routes(SCHEMA, {}), (0,), ("hours", "letter"), "sign"),
         SplitGrid(pair, 2, np.array([1, 4, 2, 3])),
         Matching(SCHEMA, parse_query("hours >= 20 and letter in {a, b}")),

@@ -10,7 +10,9 @@ allowed one step more for each draw: a geometric number and an exponential one t
 down to it differ by less than 1.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, log
 from typing import NamedTuple, Protocol
 
@@ -23,7 +25,8 @@ from dpublish.types import FloatArray
 BoolArray = NDArray[np.bool_]
 SURE = 0.999
 """A group whose count may be 0, with this confidence, has no known mean."""
-_ROUNDS = 4  # each narrows the interval, and with it the noise that must be allowed for
+_ROUNDS = 3  # each narrows the interval, and with it the noise that must be allowed for
+_RATIOS = 64
 _APART = 1.005  # sizes of weights are moved apart by so much, upwards
 _MEAN_RISK = 0.2  # part of the risk that an interval of the variance spends on the mean
 
@@ -57,7 +60,7 @@ def group_noise(epsilon: Fraction, scale: int) -> NoiseOf:
 
     def bound(weights: FloatArray, risk: float) -> FloatArray:
         steps = np.abs(weights).sum(axis=1) / scale
-        return laplace_bound(weights, risk) / float(epsilon) + steps
+        return np.asarray(laplace_bound(weights, risk) / float(epsilon) + steps)
 
     return bound
 
@@ -68,13 +71,23 @@ def total_noise(epsilon: Fraction, scale: int, groups: int) -> NoiseOf:
 
     def bound(weights: FloatArray, risk: float) -> FloatArray:
         found = []
-        for row in np.abs(weights) / scale:
-            draws = row[row > 0]
-            terms = Terms(draws, np.full(draws.size, rate), np.full(draws.size, float(groups)))
-            found.append(quantile(terms.merged(), 1 - risk) if draws.size else 0.0)
-        return np.array(found)
+        for row in np.abs(weights):
+            largest = float(row.max())
+            # Rounded up, so that many sums share a distribution that takes long to compute.
+            ratios = np.ceil(_RATIOS * row / max(largest, 1e-300)) / _RATIOS
+            found.append(_bound(tuple(np.sort(ratios).tolist()), rate, groups, risk) * largest)
+        return np.array(found) / scale
 
     return bound
+
+
+@lru_cache(maxsize=4096)
+def _bound(ratios: tuple[float, ...], rate: float, groups: int, risk: float) -> float:
+    draws = np.array([ratio for ratio in ratios if ratio > 0])
+    if not draws.size:
+        return 0.0
+    terms = Terms(draws, np.full(draws.size, rate), np.full(draws.size, float(groups)))
+    return quantile(terms.merged(), 1 - risk)
 
 
 def laplace_bound(weights: FloatArray, risk: float) -> FloatArray:
@@ -123,7 +136,8 @@ def _tail(heights: FloatArray, ratios: FloatArray, limits: FloatArray) -> FloatA
 # --- Means and variances ---------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Moments:
     """Noisy sums of the parts of t and of their noise; a row for each group.
 
     `sums` divided by what one record adds: (1 - t, t) or ((1 - t)^2, 2 t (1 - t), t^2).
@@ -243,7 +257,8 @@ def _largest_weights(
     middle = np.clip(0.5, first, last)
     candidates = [_square_weights(mean) for mean in (first, last, middle)]
     smallest, largest = np.minimum.reduce(candidates), np.maximum.reduce(candidates)
-    return np.maximum(np.abs(largest - low[:, None]), np.abs(smallest - high[:, None]))
+    sizes = np.maximum(np.abs(largest - low[:, None]), np.abs(smallest - high[:, None]))
+    return np.asarray(sizes)
 
 
 # --- Quantiles -------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ class Bounds:
     @classmethod
     def of(cls, column: NumberColumn) -> "Bounds":
         """Take the bounds of a column."""
-        return cls(*map(float, column.bounds), column.partition.whole)
+        low, high = column.bounds
+        return cls(float(low), float(high), column.partition.whole)
 
     @property
     def width(self) -> float:
@@ -167,11 +168,16 @@ class GroupMoments(Part):
         """What the numbers of one record add up to."""
         if not self.is_exact:
             return FINENESS
-        return int(self.bounds.width) ** self.order * self._steps
+        return self._powers * self._steps
 
     @property
     def _steps(self) -> int:
-        return FINENESS // int(self.bounds.width) ** self.order
+        return FINENESS // self._powers
+
+    @property
+    def _powers(self) -> int:
+        width = int(self.bounds.width)
+        return width if self.order == 1 else width * width
 
     @property
     def rows(self) -> int:

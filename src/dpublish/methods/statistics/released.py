@@ -411,7 +411,8 @@ def _of_moments(
     )
     if measure.function == "variance":
         return scaled
-    return Estimates(*(np.sqrt(ends) for ends in scaled[:3]), scaled.known)
+    roots = [np.sqrt(ends) for ends in (scaled.values, scaled.lows, scaled.highs)]
+    return Estimates(roots[0], roots[1], roots[2], scaled.known)
 
 
 def _of_weights(

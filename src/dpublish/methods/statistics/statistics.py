@@ -104,9 +104,7 @@ class Statistics(Method[StatisticsRelease]):
         "The part of a quantile's share that pays for its confidence interval.",
         default=Fraction(1, 2),
     )
-    confidence: Fraction = setting(
-        "Level of the confidence intervals.", default=Fraction(95, 100)
-    )
+    confidence: Fraction = setting("Level of the confidence intervals.", default=Fraction(95, 100))
     suppress: bool = setting(
         "Leave out numbers whose interval says nothing; decided by published numbers alone.",
         default=False,
@@ -114,12 +112,9 @@ class Statistics(Method[StatisticsRelease]):
 
     def __post_init__(self) -> None:
         for name in ("measures", "by", "shares"):
-            if not isinstance(getattr(self, name), str | tuple | list):
-                raise InvalidParameter(f"{name} must be a list of texts")
+            object.__setattr__(self, name, _texts(name, getattr(self, name)))
         measures = read_measures(self.measures)
         object.__setattr__(self, "measures", tuple(map(str, measures)))
-        by = self.by.split(",") if isinstance(self.by, str) else self.by
-        object.__setattr__(self, "by", tuple(x.strip() for x in by if x.strip()))
         object.__setattr__(self, "shares", tuple(split_outside(self.shares)))
         read_shares(self.shares, measures)
         for name in ("interval_share", "confidence"):
@@ -251,6 +246,15 @@ class Statistics(Method[StatisticsRelease]):
             return
         least = epsilon * min(1 - self.interval_share, self.interval_share / 2)
         require_rate(least / choice_range(share.measures[0]))
+
+
+def _texts(name: str, given: object) -> tuple[str, ...]:
+    """Read a setting that is a list of texts, or one text with commas."""
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",") if part.strip())
+    if isinstance(given, tuple | list) and all(isinstance(one, str) for one in given):
+        return tuple(given)
+    raise InvalidParameter(f"{name} must be a list of texts")
 
 
 def _cells_part(share: Share) -> GroupCells:

@@ -1,0 +1,140 @@
+"""Released statistics: totals add up, little is said where little is known, files come back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dpublish
+from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.methods.statistics.report import section
+from methods.statistics.statistics_rows import ALL, make_rows, publish
+
+
+@pytest.fixture(scope="module")
+def release():
+    return publish(make_rows(3_000), measures=ALL + ", std(cost), count(cost)", by="ward,sex")
+
+
+def test_totals_are_exactly_the_sums_of_the_groups(release):
+    listed, totals = release.statistics(), release.totals()
+    for measure in ("count", "sum(cost)"):
+        of_groups = {one.group: one.value for one in listed if one.measure == measure}
+        of_totals = {one.group: one.value for one in totals if one.measure == measure}
+        assert of_totals["(all)", "(all)"] == pytest.approx(sum(of_groups.values()))
+        for ward in "ABC":
+            part = sum(value for group, value in of_groups.items() if group[0] == ward)
+            assert of_totals[ward, "(all)"] == pytest.approx(part)
+
+
+def test_totals_have_intervals_that_hold_the_truth():
+    """All wards and sexes: the noise of six groups together."""
+    rows = make_rows(2_000)
+    kept = rows.to_pandas()
+    kept = kept[kept.ward != "Z"]
+    ages = kept["age"].clip(0, 99)
+    truth = {"count": len(kept), "mean(age)": ages.mean(), "variance(age)": ages.var(ddof=0)}
+    hits = dict.fromkeys(truth, 0)
+    for seed in range(40):
+        made = publish(rows, seed=seed, measures="count, mean(age), variance(age)", by="ward,sex")
+        for measure, true in truth.items():
+            found = made.value(measure)
+            hits[measure] += found.low <= true <= found.high
+    assert min(hits.values()) >= 33
+
+
+def test_quantiles_have_no_totals(release):
+    assert not [one for one in release.totals() if "median" in one.measure]
+    with pytest.raises(InvalidQuery, match="quantiles have no totals"):
+        release.value("median(cost)", {"ward": "A"})
+
+
+def test_a_group_that_may_be_empty_has_no_mean():
+    empty = publish(make_rows(3_000), measures="mean(age), variance(age)", by="ward")
+    found = empty.value("mean(age)", {"ward": "C"})
+    assert (found.value, found.low, found.high, found.note) == (None, 0, 99, "unknown")
+    assert empty.value("mean(age)", {"ward": "A"}).value is not None
+
+
+def test_suppression_leaves_out_what_says_nothing_and_looks_at_published_numbers_alone():
+    shown = publish(make_rows(3_000), measures="count, mean(age)", by="ward")
+    hidden = publish(make_rows(3_000), measures="count, mean(age)", by="ward", suppress=True)
+    assert np.array_equal(shown.numbers, hidden.numbers)
+    assert hidden.statistics() == [one for one in shown.statistics() if not one.note]
+    assert len(hidden.statistics()) < len(shown.statistics())
+
+
+def test_a_release_comes_back_from_its_folder(release, tmp_path):
+    release.save(tmp_path / "out")
+    again = dpublish.load(tmp_path / "out")
+    assert again == release
+    assert again.statistics() == release.statistics()
+    assert again.table().num_rows == len(release.statistics()) + len(release.totals())
+
+
+def test_a_frame_lists_groups_measures_and_ends(release):
+    frame = release.to_pandas(totals=False)
+    columns = ["ward", "sex", "measure", "value", "low", "high", "of", "note"]
+    assert [*frame.columns] == columns
+    assert len(frame) == 9 * 8
+    known = frame.dropna(subset="value")
+    additive = known[known.measure.isin(["count", "sum(cost)", "count(cost)"])]
+    others = known.drop(additive.index)
+    assert (others.low <= others.value).all()
+    assert (others.value <= others.high).all()
+
+
+def test_counts_of_groups_answer_queries(release):
+    answer = release.count("ward = A")
+    assert answer.low <= answer.value <= answer.high
+    without = publish(make_rows(5), measures="mean(age)", by="ward")
+    with pytest.raises(InvalidQuery, match="no count"):
+        without.count("ward = A")
+    with pytest.raises(InvalidQuery, match="synthetic rows"):
+        release.rows(3)
+
+
+def test_what_no_method_would_publish_is_refused(release):
+    with pytest.raises(InvalidParameter, match="integers for each share"):
+        replace(release, numbers=release.numbers[1:])
+    with pytest.raises(InvalidParameter, match="an epsilon for each share"):
+        replace(release, epsilons=release.epsilons[1:])
+    with pytest.raises(InvalidParameter, match="one of the cells"):
+        replace(release, numbers=np.full_like(release.numbers, 10**9))
+
+
+def test_a_bounded_table_is_said_to_hold_complete_records_only(release):
+    bounded = replace(release, is_complete=True)
+    assert bounded.value("count").of == "records with ward, sex, age and cost"
+    assert release.value("count").of == "records with ward"
+
+
+def test_numbers_of_a_date_are_written_by_the_column(release):
+    class Dated:
+        def write(self, number):
+            return f"day {number:.0f}"
+
+    class Columns(type(release.schema)):
+        def __getitem__(self, name):
+            return Dated()
+
+    made = replace(release)
+    object.__setattr__(made, "schema", Columns(release.schema.columns))
+    assert made.written("mean(age)", 3.2) == "day 3"
+    assert made.written("variance(age)", 3.25) == "3.25"
+
+
+def test_the_report_shows_dots_with_intervals_and_a_table(release):
+    shown = section(release, with_charts=True)
+    assert len(shown.figures) == 8
+    assert all("<svg" in one.svg for one in shown.figures)
+    assert shown.listings[0].headers[:3] == ["ward", "sex", "measure"]
+    assert "population" in shown.paragraphs[0]
+
+
+def test_a_table_of_units_is_refused_by_its_sums():
+    from dpublish.methods.statistics.kernels import GroupCounts
+    from dpublish.privacy.neighbors import AddRemoveUnit
+
+    with pytest.raises(InvalidParameter, match="contribution"):
+        GroupCounts().sensitivity(AddRemoveUnit("patient"))
