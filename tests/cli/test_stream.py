@@ -176,7 +176,7 @@ def test_the_status_shows_steps_budget_and_commitments(run, started):
     write_snapshots(started / "in", 2)
     run("stream", "next", "rides.stream", "in")
     words = run("stream", "status", "rides.stream").out
-    assert "a user is hidden within any 4 consecutive steps, at epsilon 2" in words
+    assert "a person is hidden within any 4 consecutive steps, at epsilon 2" in words
     assert "steps done: 2" in words
     assert "(whole)" in words
     assert "used already in its window" in words

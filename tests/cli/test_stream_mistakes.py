@@ -94,6 +94,19 @@ def test_a_schema_without_users_is_answered_with_the_option(run, workspace):
     assert (done.code, "--trust-rows" in done.err, "1 row in" in done.err) == (1, True, True)
 
 
+def test_how_many_rows_people_have_is_not_measured_for_a_stream(run, workspace):
+    given = "--method per-snapshot --columns zone --window 4 --schema rides.toml --epsilon 1"
+    rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
+    for command in (
+        ("stream", "start", "rides.stream", *rest, "--contribution", "auto"),
+        ("plan", *given.split(), "--contribution", "auto"),
+    ):
+        done = run(*command)
+        assert (done.code, "before the first snapshot" in done.err) == (1, True), done.err
+        assert "--contribution 1" in done.err
+    assert not (workspace / "rides.stream").exists()
+
+
 def test_a_folder_in_a_list_is_refused(run, started):
     (started / "list.txt").write_text("in/t1.parquet\nin\n")
     done = run("stream", "next", "rides.stream", "--files", "list.txt")

@@ -17,6 +17,7 @@ from data.kernel_examples import ALL, EXAMPLES, same, shipped_kernels
 from data.nasty_tables import SCHEMA, SHAPE, arrow, count_by_hand, make_rows
 from dpublish.aggregates.counts import Counts
 from dpublish.data.engines import arrow_reader, shared, split_rows
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
@@ -241,6 +242,23 @@ def test_parts_of_dates_are_sampled_and_bounded_on_every_engine(engine):
     assert bounded.sum(kernel).any()
     distinct = Counts(units, ((("weekday", None),),))
     assert np.array_equal(engine(rows, units).sum(distinct), reference(rows, units).sum(distinct))
+
+
+def test_numbers_of_codes_become_a_column_of_the_same_codes_on_every_engine(engine):
+    rows = arrow(make_rows(1000, seed=6))
+    rows = rows.append_column("who", UNITS[next(iter(UNITS))].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    letter = schema["letter"]
+    numbers = tuple(2 - code % 3 for code in range(letter.size))
+    level = column("(level)", "integer", bounds=[0, 2])
+    lowest = Lowest(letter, numbers, level)
+    tables = (engine(rows, schema), reference(rows, schema))
+    for columns in (["count"], ["letter", "count"]):
+        low, expected = (x.bound(2, b"a key", columns, lowest=lowest) for x in tables)
+        assert low.schema == expected.schema
+        kernel = Counts(low.schema, ((("count", None), ("(level)", None)),))
+        assert np.array_equal(low.sum(kernel), expected.sum(kernel))
+        assert low.sum(Counts(low.schema, ((("(level)", None),),))).sum() > 0
 
 
 def test_records_are_picked_by_their_leaf_on_every_engine(engine):

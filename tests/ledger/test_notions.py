@@ -181,7 +181,45 @@ def test_ordinary_and_personalized_grants_of_one_account_keep_their_own_notions(
     assert ledger.status("survey").hides == personal(LEVELS)
 
 
+def test_people_with_several_records_share_an_account_with_ordinary_releases_that_hide_them(path):
+    user = {"hides": NOTIONS["a unit"]}
+    with Ledger(path) as ledger:
+        for first in (True, False):
+            ordinary(ledger, **user)
+            by_level(ledger, unit="user")
+            assert ledger.status("survey").hides == personal(LEVELS, unit="user"), first
+        found = [type(grant.hides) for grant in ledger.status("survey").grants]
+        assert found == [AddRemoveUnit, PersonalRecord] * 2
+    with Ledger(path) as ledger:
+        assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda ledger: ordinary(ledger),
+        lambda ledger: ordinary(ledger, hides=NOTIONS["another unit"]),
+        lambda ledger: by_level(ledger),
+        lambda ledger: by_level(ledger, unit="household"),
+    ],
+)
+@pytest.mark.parametrize("first", ["people", "other"])
+def test_what_hides_one_record_or_another_unit_is_not_added_to_what_hides_people(
+    ledger, other, first
+):
+    def people(ledger):
+        return by_level(ledger, unit="user")
+
+    before, after = (people, other) if first == "people" else (other, people)
+    before(ledger)
+    entries = ledger.entries()
+    with pytest.raises(InvalidParameter, match="do not add up"):
+        after(ledger)
+    assert ledger.entries() == entries
+
+
 OTHER_LEVELS = {
+    "people with several records": {"unit": "user"},
     "another column": {"column": "theirs"},
     "a rule instead of a column": {"rule": "..17=0.1; 18..=1"},
     "another mode": {"mode": "frame"},

@@ -18,6 +18,7 @@ ALL = [
     ReplaceRecord(),
     AddRemoveUnit("person"),
     UserInWindow("person", 3),
+    *(PersonalRecord("pref", ("0.01", "1"), mode, unit="person") for mode in ("frame", "levels")),
     *(PersonalRecord("pref", ("0.01", "1"), mode) for mode in ("frame", "levels", "values-only")),
 ]
 
@@ -64,6 +65,28 @@ def test_a_mode_that_does_not_exist_is_refused():
 
 def test_what_stays_public_is_said_where_levels_are():
     assert "except the level that 'pref' gives it" in ALL[-1].describe()
+
+
+def test_a_person_with_several_records_is_hidden_at_the_smallest_of_their_levels():
+    notion = PersonalRecord("pref", ("0.01", "1"), "levels", unit="patient_id")
+    whole = "all records of any one person ('patient_id'), at the smallest level that 'pref' gives"
+    assert notion.describe().startswith(whole)
+    assert notion.brief().startswith("all records of one person ('patient_id'), at the smallest")
+    assert notion.presence == AddRemoveUnit("patient_id")
+    assert PersonalRecord("pref", ("1",), "levels").presence == AddRemoveRecord()
+
+
+def test_values_alone_are_hidden_of_one_record_only():
+    with pytest.raises(InvalidParameter, match="not a unit"):
+        PersonalRecord("pref", ("1",), "values-only", unit="person")
+    with pytest.raises(InvalidParameter, match="must be text"):
+        PersonalRecord("pref", ("1",), "levels", unit=3)
+
+
+def test_a_notion_without_a_unit_is_written_and_read_as_it_always_was():
+    plain = to_dict(PersonalRecord("pref", ("0.1", "1"), "levels"))
+    assert set(plain) == {"name", "column", "levels", "mode", "rule", "cells"}
+    assert from_dict(plain).unit is None
 
 
 @pytest.mark.parametrize("plain", [{}, {"name": "everyone"}])

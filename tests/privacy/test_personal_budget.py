@@ -128,6 +128,15 @@ def test_a_personal_receipt_survives_a_file():
     assert Receipt.from_dict(plain) == receipt
 
 
+def test_the_guarantee_of_people_with_several_records_speaks_of_people():
+    receipt = issue(neighbors=replace(PERSONAL, unit="patient_id"))
+    assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
+    words = replace(receipt, stamps=()).guarantee()
+    assert "all records of any one person ('patient_id'), at the smallest level" in words
+    assert "ε goes by the person's level: " in words
+    assert "People with a record below the first level, or without one, are not in" in words
+
+
 def test_other_receipts_are_written_and_read_as_they_always_were():
     receipt = issue(Budget.seeded(ONE), neighbors=AddRemoveRecord())
     assert "personal" not in receipt.to_dict()

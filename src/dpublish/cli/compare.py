@@ -28,6 +28,11 @@ def compare_methods(
             "--compare needs --sizes: how many people there are at each level, such as "
             "500,3500,6000"
         )
+    if chosen.contribution is not None:
+        raise InvalidParameter(
+            "leave --contribution out to compare methods: with m rows of every person all errors "
+            "are about m times as large, and the best method stays the best"
+        )
     spent = chosen.levels[-1] if epsilon is None else read_epsilon(epsilon, has_levels=True)
     population = Population.of(chosen.levels, chosen.sizes, spent)
     least = chosen.least_size if isinstance(chosen, GroupMethod) else LEAST_SIZE

@@ -378,9 +378,9 @@ def _say_status(found: StreamStatus) -> None:
     """Print the status of a stream."""
     whole = format_epsilon(found.epsilon)
     scope = (
-        f"a user is hidden in all {found.horizon:,} steps together"
+        f"a person is hidden in all {found.horizon:,} steps together"
         if found.window is None
-        else f"a user is hidden within any {found.window:,} consecutive steps"
+        else f"a person is hidden within any {found.window:,} consecutive steps"
     )
     say(f"{found.method} on {found.dataset}, {found.phase}: {scope}, at epsilon {whole}")
     for name, value in found.settings.items():

@@ -362,13 +362,13 @@ STREAMS: Mapping[str, Entry] = {
             "histograms of a finite stream when they are worth while, in a rhythm that it learns "
             "and early after a jump"
         ),
-        prefer_when="the stream has an end, and users must be hidden in all of it",
+        prefer_when="the stream has an end, and people must be hidden in all of it",
     ),
     "dsat-w": Entry(
         location="dpublish.methods.streams.dsat_w:DSATw",
         task="streams",
         publishes="histograms of an endless stream when they are worth while",
-        prefer_when="the stream never ends, and users must be hidden within any so many steps",
+        prefer_when="the stream never ends, and people must be hidden within any so many steps",
     ),
     "per-snapshot": Entry(
         location="dpublish.methods.streams.per_snapshot:PerSnapshot",

@@ -199,15 +199,16 @@ class Method(ABC, Generic[R_co]):
         else:
             most = int(self.contribution or 1)
         *_, rest = shares.values()
-        bounded = table.bound(most, key, columns)
+        # Opened before any row is read for it: a share that is already used stops here.
+        paying = rest.for_rows(most, hides=self.row_neighbors(table.schema))
         released: Any = self.for_records().release_part(
-            bounded, budget=rest.for_rows(most), rng=rng, progress=progress
+            self.bound_rows(table, most, key), budget=paying, rng=rng, progress=progress
         )
         receipt = released.receipt.for_unit(
             most,
             budget=budget,
             neighbors=self.neighbors_of(table),
-            settings={"contribution": self.contribution},
+            settings=self.unit_settings(),
             steps=getattr(table, "steps", ()),
         )
         lifted: R_co = replace(released, receipt=receipt)
@@ -216,6 +217,26 @@ class Method(ABC, Generic[R_co]):
     def for_records(self) -> Self:
         """Return the method that hides single records, with the same settings otherwise."""
         return replace(self, contribution=None)
+
+    def bound_rows(self, table: Table, most: int, key: bytes) -> Table:
+        """Keep at most `most` rows of each unit, with the columns that are read.
+
+        Privacy:
+            A unit's rows alone decide which of them stay, whatever the key is (`Table.bound`).
+        """
+        return table.bound(most, key, self.reads(table.schema))
+
+    def record_schema(self, schema: Schema) -> Schema:
+        """Return the schema of the rows that stay: records of their own."""
+        return record_schema(schema, self.reads(schema))
+
+    def row_neighbors(self, schema: Schema) -> Neighbors:
+        """Return the change that `for_records` hides in the rows that stay: one of them."""
+        return AddRemoveRecord()
+
+    def unit_settings(self) -> dict[str, Any]:
+        """Return what the receipt of a release that hides units states besides."""
+        return {"contribution": self.contribution}
 
     @property
     def runs(self) -> "Method[Any]":
@@ -257,7 +278,7 @@ class Method(ABC, Generic[R_co]):
             return self.expected_error(schema, n_records, epsilon)
         self.check_contribution(schema)
         most, amount = self._worst_case(epsilon)
-        bounded = record_schema(schema, self.reads(schema))
+        bounded = self.record_schema(schema)
         found = self.for_records().expected_error(bounded, n_records, amount / most)
         what = "row" if most == 1 else "rows"
         return replace(found, summary=f"{found.summary}; {most} {what} of each {schema.unit!r}")

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dpublish.data.batch import Batch, S, Summable
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
@@ -57,7 +58,7 @@ class Table(Protocol):
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "Table":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -67,7 +68,8 @@ class Table(Protocol):
 
         If `lowest` names one of the columns, every row of a unit gets the smallest code of that
         column over all rows of the unit, those included that do not stay; if one of them has no
-        code there (a missing rule leaves it out), no row of the unit stays.
+        code there (a missing rule leaves it out), no row of the unit stays.  A `Lowest` names
+        numbers for the codes, and the column into which the smallest goes.
         """
         ...
 

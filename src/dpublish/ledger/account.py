@@ -25,7 +25,7 @@ from dpublish.ledger.chain import (
 )
 from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
 from dpublish.privacy.levels import LevelAmounts, largest, parse_levels, require_amounts
-from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, PersonalRecord, UserInWindow
+from dpublish.privacy.neighbors import Neighbors, PersonalRecord, UserInWindow
 
 
 @dataclass(frozen=True)
@@ -251,23 +251,18 @@ def add_notion(account: Account, hides: Neighbors) -> Neighbors | None:
     """Find what an account hides when it has paid for one more release; None if it must not.
 
     All releases hide the same change.  Where people have levels, an ordinary release hides a
-    record as a personalized one does that costs every level the same, so those two go together.
+    record (or all records of a person) as a personalized one does that costs every level the
+    same, so those two go together.
     """
     known = account.hides
     if known in (None, hides):
         return hides
-    if not (account.levels and _is_presence(known) and _is_presence(hides)):
+    personal, plain = (known, hides) if isinstance(known, PersonalRecord) else (hides, known)
+    if not account.levels or not isinstance(personal, PersonalRecord):
         return None
-    if isinstance(hides, AddRemoveRecord):
-        return known
-    return hides if isinstance(known, AddRemoveRecord) else None
-
-
-def _is_presence(notion: Neighbors | None) -> bool:
-    """Whether it hides that one record is there, at its level or at one epsilon."""
-    if isinstance(notion, PersonalRecord):
-        return notion.mode != "values-only"
-    return isinstance(notion, AddRemoveRecord)
+    # Who is there is public in the mode values-only, so an ordinary release hides another change.
+    goes_together = personal.mode != "values-only" and plain == personal.presence
+    return personal if goes_together else None
 
 
 def _notion_problems(account: Account, grant: GrantStatus) -> Iterator[str]:
@@ -286,7 +281,7 @@ def granted(entry: Entry, content: Granted) -> GrantStatus:
     if hides is None:
         raise ValueError("it does not say what is hidden")
     if isinstance(hides, PersonalRecord) and not levels:
-        hides = AddRemoveRecord()  # an ordinary release beside personalized ones
+        hides = hides.presence  # an ordinary release beside personalized ones
     if levels:
         require_amounts(levels)
         if not isinstance(hides, PersonalRecord) or parse_levels(hides.levels) != tuple(

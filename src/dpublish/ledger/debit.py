@@ -105,9 +105,9 @@ def _remedy(known: Neighbors, hides: Neighbors) -> str:
         )
     if len(personal) == 2:
         return (
-            ", for a person could have one level here and another there. Use the column, the "
-            "rule and the mode of the first release, and describe the rule's column in the "
-            "schema as it was then"
+            ", for a person could have one level here and another there. Use the unit, the "
+            "column, the rule and the mode of the first release, and describe the rule's column "
+            "in the schema as it was then"
         )
     return (
         ". Pay for this one from a second account (`dpublish ledger add LEDGER NAME --cap ...`): "

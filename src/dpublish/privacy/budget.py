@@ -20,7 +20,7 @@ from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, require_count, 
 from dpublish.privacy.amplification import amplified_epsilon
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, Neighbors
+from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, hides_units
 
 
 @dataclass(frozen=True)
@@ -266,10 +266,11 @@ class Budget:
         self._open()
         return self._derive(epsilon, self.purpose, hides or self.hides)
 
-    def for_rows(self, most: int) -> Budget:
+    def for_rows(self, most: int, *, hides: Neighbors | None = None) -> Budget:
         """Empty the budget, and return the one that may be spent on single rows of a unit.
 
         For a table in which every unit has at most `most` rows, chosen among its own alone.
+        `hides` is the change to such a row that is hidden, if it has a level of its own.
 
         >>> str(Budget.seeded("0.5").for_rows(4).epsilon)
         '1/8'
@@ -279,13 +280,18 @@ class Budget:
             m = `most` rows of that unit, all added or all removed.  Adding them one by one is a
             chain of at most m tables, each with one record more than the one before; what is
             epsilon / m-private for one record changes no probability by more than
-            exp(epsilon / m) at each step, and by exp(epsilon) over the chain.
+            exp(epsilon / m) at each step, and by exp(epsilon) over the chain.  Where people have
+            levels, all rows of a person are at the person's level, so each step costs what one
+            row of that level does: the amount of every level is divided by m, too.
         """
         require_count(most=most)
-        if not isinstance(self.hides, AddRemoveUnit | None):
+        if self.hides is not None and not hides_units(self.hides):
             raise InvalidParameter(f"rows of a unit do not make up {self.hides.brief()}")
+        levels = None
+        if self.levels is not None:
+            levels = tuple((level, amount / most) for level, amount in self.levels)
         self._open()
-        return self._derive(self.epsilon / most, self.purpose, AddRemoveRecord())
+        return self._derive(self.epsilon / most, self.purpose, hides or AddRemoveRecord(), levels)
 
     def amplified(self, rate: Fraction) -> Budget:
         """Empty the budget, and return the larger one that may be spent on a random sample.

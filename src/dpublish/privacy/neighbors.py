@@ -88,7 +88,8 @@ class PersonalRecord:
     `column` gives a record its level, by its own number or by `rule`; `cells` sums up what the
     rule means by the schema.  `mode` says what is public about levels: in `frame` all eligible
     people with theirs, in `levels` the grid alone, in `values-only` who is present with which
-    level.
+    level.  With a `unit` all records change that share one value of it, a person's, and the
+    person has the smallest level that any of them has.
     """
 
     column: str
@@ -96,28 +97,41 @@ class PersonalRecord:
     mode: str
     rule: str | None = None
     cells: str | None = None
+    unit: str | None = None
     name: ClassVar[str] = "personal-record"
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InvalidParameter("the preference column must be named")
-        if not all(isinstance(text, str | None) for text in (self.rule, self.cells)):
-            raise InvalidParameter("the rule that gives levels must be text")
+        if not all(isinstance(text, str | None) for text in (self.rule, self.cells, self.unit)):
+            raise InvalidParameter("the rule that gives levels, and the unit, must be text")
         require_known("mode", self.mode, tuple(_CHANGES))
+        if self.unit is not None and self.mode not in _UNIT_CHANGES:
+            raise InvalidParameter(f"the mode {self.mode} hides values of one record, not a unit")
         # One spelling for each number: two notions that hide the same are equal.
         exact = tuple(map(format_epsilon, parse_levels(self.levels)))
         object.__setattr__(self, "levels", exact)
 
+    @property
+    def presence(self) -> AddRemoveRecord | AddRemoveUnit:
+        """The same change where all levels pay alike: what an ordinary release beside it hides."""
+        return AddRemoveRecord() if self.unit is None else AddRemoveUnit(self.unit)
+
     def describe(self) -> str:
         """Describe in plain words what is hidden."""
-        return _CHANGES[self.mode].format(column=repr(self.column))
+        changes = _CHANGES if self.unit is None else _UNIT_CHANGES
+        return changes[self.mode].format(column=repr(self.column), unit=repr(self.unit))
 
     def brief(self) -> str:
         """Name what is hidden in a few words, for tables and messages."""
         what = "the values of one record" if self.mode == "values-only" else "one record"
         by = f"column {self.column!r}" if self.rule is None else f"the rule {self.rule!r}"
         of = "" if self.rule is None else f" of column {self.column!r}"
-        return f"{what}, at the level that {by}{of} gives it (mode {self.mode})"
+        given = f"the level that {by}{of} gives it"
+        if self.unit is not None:
+            what = f"all records of one person ({self.unit!r})"
+            given = f"the smallest level that {by}{of} gives any of them"
+        return f"{what}, at {given} (mode {self.mode})"
 
 
 _CHANGES = {
@@ -128,6 +142,12 @@ _CHANGES = {
     "values-only": "the values of any one record were exchanged for others, except the level "
     "that {column} gives it",
 }
+_UNIT_CHANGES = {
+    "frame": "all records of any one eligible person ({unit}), at the smallest level that "
+    "{column} gives any of them, were added to the table or removed from it",
+    "levels": "all records of any one person ({unit}), at the smallest level that {column} gives "
+    "any of them, were added to the table or removed from it",
+}
 
 Neighbors = AddRemoveRecord | ReplaceRecord | AddRemoveUnit | UserInWindow | PersonalRecord
 _KINDS: dict[str, type[Neighbors]] = {
@@ -136,13 +156,23 @@ _KINDS: dict[str, type[Neighbors]] = {
 }
 
 
+def hides_units(neighbors: Neighbors) -> bool:
+    """Say whether all rows of a unit are added or removed together, once and for all."""
+    if isinstance(neighbors, PersonalRecord):
+        return neighbors.unit is not None
+    return isinstance(neighbors, AddRemoveUnit)
+
+
 def to_dict(neighbors: Neighbors) -> dict[str, Any]:
     """Turn a notion of neighbors into plain values for a file.
 
     >>> to_dict(AddRemoveUnit("basket"))
     {'name': 'add-remove-unit', 'column': 'basket'}
     """
-    return {"name": neighbors.name, **asdict(neighbors)}
+    plain = {"name": neighbors.name, **asdict(neighbors)}
+    if isinstance(neighbors, PersonalRecord) and neighbors.unit is None:
+        del plain["unit"]  # other notions look as they always did
+    return plain
 
 
 def from_dict(plain: dict[str, Any]) -> Neighbors:

@@ -167,6 +167,7 @@ class Receipt:
             epsilon=budget.epsilon,
             shares=(*spent, *((purpose, most * share) for purpose, share in self.shares)),
             neighbors=neighbors,
+            personal=tuple((level, most * amount) for level, amount in self.personal),
             contribution=most,
             steps=self.steps or tuple(steps),
         )
@@ -202,10 +203,12 @@ class Receipt:
     def _strength(self) -> str:
         if not self.personal:
             return _factor(self.epsilon)
+        whose, without = "record", "Records below the first level, or without one,"
+        if isinstance(self.neighbors, PersonalRecord) and self.neighbors.unit is not None:
+            whose, without = "person", "People with a record below the first level, or without one,"
         return (
-            f"e^ε, where ε goes by the record's level: {tell_amounts(self.personal)}. "
-            f"At most that is {_factor(self.epsilon)}. Records below the first level, or "
-            "without one, are not in the release"
+            f"e^ε, where ε goes by the {whose}'s level: {tell_amounts(self.personal)}. "
+            f"At most that is {_factor(self.epsilon)}. {without} are not in the release"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def test_what_it_cannot_do_is_refused():
         {},
         {**SIZES, "exchangeable": False},
         {**SIZES, "limit": "0.2"},
-        {**SIZES, "person_variance": "1/2"},
+        {**SIZES, "person_variance": "-1/4"},
         {**SIZES, "columns": ()},
     ):
         with pytest.raises(InvalidParameter):

@@ -12,7 +12,7 @@ unit once; what remains is one bit a row, by which later scans leave rows out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import shake_256
 from typing import Any, NamedTuple, NoReturn
 
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from dpublish.data.batch import refuse_copy
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.date_column import DateColumn
-from dpublish.data.encoding import code_type
 from dpublish.data.engines.encoded import Reading
 from dpublish.data.engines.source import (
     HeldSource,
@@ -35,6 +34,7 @@ from dpublish.data.engines.source import (
     select_header,
 )
 from dpublish.data.engines.units import UnitNumbers, as_integers, needed_columns, to_units
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema
 from dpublish.data.stamps import write_stamps
 from dpublish.errors import InvalidParameter, UnreadableData, require_count
@@ -51,24 +51,44 @@ _FACTORS = tuple(map(np.uint64, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 class Bound:
     """Which rows stay: at most `most` of each unit, chosen with `key`.
 
-    If `lowest` names a column, every row of a unit gets the smallest code of that column over
-    all rows of the unit, and a unit goes if one of its rows has none.
+    With `lowest`, every row of a unit gets the smallest number over all rows of the unit, and a
+    unit goes if one of its rows has none.
     """
 
     unit: str
     most: int
     key: bytes
-    lowest: str | None = None
+    lowest: Lowest | None = None
 
     @classmethod
-    def of(cls, schema: Schema, most: int, key: bytes, lowest: str | None = None) -> "Bound":
+    def of(
+        cls, schema: Schema, most: int, key: bytes, lowest: str | Lowest | None = None
+    ) -> "Bound":
         """Refuse a bound that makes no sense for a schema; reads no row."""
         require_count(most=most)
         if schema.unit is None:
             raise InvalidParameter("rows belong to no unit here; name it in the schema")
+        if isinstance(lowest, str):
+            lowest = Lowest.of(schema[lowest])
         if lowest is not None:
-            write_codes(schema[lowest])
+            write_codes(lowest.column)
         return cls(schema.unit, most, key, lowest)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The column that gives rows their numbers, if any; it need not be one of the schema's."""
+        return () if self.lowest is None else (self.lowest.source.name,)
+
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns to read."""
+        return tuple(dict.fromkeys((*needed_columns(schema), *self.by)))
+
+    def result(self, schema: Schema) -> Schema:
+        """Describe the rows that stay: records of their own."""
+        columns = {column.name: column for column in schema.columns}
+        if self.lowest is not None:
+            columns[self.lowest.column.name] = self.lowest.column
+        return replace(schema, columns=tuple(columns.values()), unit=None)
 
 
 class _Noted(NamedTuple):
@@ -99,7 +119,7 @@ def bound_source(source: Source, schema: Schema, bound: Bound) -> "BoundedSource
     Rows without a unit, and rows that the missing rule of a column leaves out, go first.
     """
     if source.rescan not in ("cheap", "costly"):
-        source = HeldSource(source, needed_columns(schema))  # another order would fit no choice
+        source = HeldSource(source, bound.reads(schema))  # another order would fit no choice
     notes = _note_rows(source, schema, bound)
     stays = notes.is_complete.copy()
     lowest = None
@@ -113,16 +133,16 @@ def bound_source(source: Source, schema: Schema, bound: Bound) -> "BoundedSource
     kept[notes.has_unit] = stays
     lowered = None
     if bound.lowest is not None and lowest is not None:
-        lowered = _Lowered(schema[bound.lowest], lowest[stays])
+        lowered = _Lowered(bound.lowest, lowest[stays])
     return BoundedSource(source, schema, kept, lowered)
 
 
 def bound_rows(source: Source, schema: Schema, bound: Bound) -> Iterator[Any]:
     """Yield the rows that stay of a source that can be scanned once; all of it is held."""
-    held = list(read_quietly(scan(source, needed_columns(schema)), source.label))
+    held = list(read_quietly(scan(source, bound.reads(schema)), source.label))
     if held:
         whole = MemorySource(held, held[0].schema, source.label)
-        yield from bound_source(whole, schema, bound).scan(schema.source_names)
+        yield from bound_source(whole, schema, bound).scan(bound.result(schema).source_names)
 
 
 def count_rows(source: Source, schema: Schema, unit: str, most: int) -> IntArray:
@@ -157,12 +177,13 @@ class BoundedSource:
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
         start = kept_before = 0
-        for raw in scan(self._source, columns):
+        read = columns if self._lowered is None else self._lowered.reads(columns)
+        for raw in scan(self._source, read):
             stop = start + raw.num_rows
             stays = self._mask(start, stop)
             rows = raw.filter(pa.array(stays))
             if self._lowered is not None:
-                rows = self._lowered.replace(rows, kept_before)
+                rows = self._lowered.write(rows, kept_before).select(list(columns))
             start, kept_before = stop, kept_before + rows.num_rows
             yield rows
         if start != self._rows:
@@ -180,25 +201,30 @@ class BoundedSource:
 
 
 class _Lowered:
-    """The column of which every row has the smallest code of its unit, in place of its own."""
+    """The column of which every row has the smallest number of its unit as its code."""
 
-    def __init__(self, column: Column, codes: NDArray[Any]) -> None:
-        self._name = column.name
-        self._written = write_codes(column)
+    def __init__(self, lowest: Lowest, codes: NDArray[Any]) -> None:
+        self._name = lowest.column.name
+        self._source = lowest.source.name
+        self._written = write_codes(lowest.column)
         self._codes = codes
 
     def retype(self, header: Any) -> Any:
         """Give the column in a header the type in which its codes are written."""
-        index = header.get_field_index(self._name)
-        return header.set(index, pa.field(self._name, self._written.type))
+        index, field = header.get_field_index(self._name), pa.field(self._name, self._written.type)
+        return header.append(field) if index < 0 else header.set(index, field)
 
-    def replace(self, rows: Any, start: int) -> Any:
+    def reads(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Name what to read in order to have some columns: at least one, that counts the rows."""
+        return tuple(name for name in columns if name != self._name) or (self._source,)
+
+    def write(self, rows: Any, start: int) -> Any:
         """Write the codes of the rows that stay, from number `start` on, into their column."""
+        codes = self._written.take(pa.array(self._codes[start : start + rows.num_rows]))
         index = rows.schema.get_field_index(self._name)
         if index < 0:
-            return rows
-        codes = self._codes[start : start + rows.num_rows]
-        return rows.set_column(index, self._name, self._written.take(pa.array(codes)))
+            return rows.append_column(self._name, codes)
+        return rows.set_column(index, self._name, codes)
 
 
 def write_codes(column: Column) -> Any:
@@ -235,7 +261,7 @@ def write_codes(column: Column) -> Any:
 
 
 def _note_rows(source: Source, schema: Schema, bound: Bound, *, hashed: bool = True) -> _Notes:
-    raws = scan(source, needed_columns(schema))
+    raws = scan(source, bound.reads(schema))
     noted = (_note(raw, schema, bound, source.label, hashed=hashed) for raw in raws)
     found: list[_Noted] = []
     units = UnitNumbers()
@@ -266,11 +292,7 @@ def _note(raw: Any, schema: Schema, bound: Bound, label: str, *, hashed: bool) -
         values = [Reading(name, as_values=True).encode(schema, raw) for name in numbers]
         columns = [as_integers(part.data)[is_complete] for part in (*codes.values(), *values)]
         words = hash_rows(columns, bound.key)
-    ranks = None
-    if bound.lowest is not None:
-        data, keep = codes[bound.lowest]
-        ranks = data.astype(code_type(schema[bound.lowest].size + 1)) + 1
-        ranks = (ranks if keep is None else np.where(keep, ranks, 0))[has_unit]
+    ranks = None if bound.lowest is None else bound.lowest.rank(raw)[has_unit]
     return _Noted(has_unit, units.filter(pa.array(has_unit)), is_complete[has_unit], words, ranks)
 
 

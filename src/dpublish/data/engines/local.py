@@ -25,6 +25,7 @@ from dpublish.data.engines.shared import SharedColumns
 from dpublish.data.engines.source import MemorySource, Source, select_header, within_memory
 from dpublish.data.engines.units import UnitColumns, draw_rows, needed_columns
 from dpublish.data.engines.workers import can_start
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
@@ -129,7 +130,7 @@ class LocalTable:
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "LocalTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -144,7 +145,7 @@ class LocalTable:
         bound = Bound.of(schema, most, key, lowest)
         source = within_memory(lambda: bound_source(self._source, schema, bound))
         return LocalTable(
-            replace(schema, unit=None),
+            bound.result(schema),
             source,
             cache=self._cache,
             threads=self._threads,

@@ -55,6 +55,7 @@ from dpublish.data.engines.spark_tasks import (
     merge_answers,
 )
 from dpublish.data.engines.units import needed_columns
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
@@ -225,7 +226,7 @@ class SparkTable:
         most: int,
         key: bytes,
         columns: Sequence[str] | None = None,
-        lowest: str | None = None,
+        lowest: str | Lowest | None = None,
     ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -237,8 +238,8 @@ class SparkTable:
         """
         schema = self._narrow(columns)
         bound = Bound.of(schema, most, key, lowest)
-        frame = self._draw(schema, Bounding(bound), Draws())
-        return self._keep(replace(schema, unit=None), frame, is_bounded=True)
+        frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
+        return self._keep(bound.result(schema), frame, is_bounded=True)
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -148,7 +148,11 @@ class PersonalizedEM(PersonalSettings):
         """
         return 2 * self._units[-1] * (1 if self.statistic == "count" else self.halves)
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let every eligible person come with so many rows."""
+        return {"sizes": tuple(rows * size for size in self.sizes)}
+
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: its whole share."""
         return self.preferences.amounts(epsilon)
 

@@ -3,26 +3,32 @@
 A personalized release of epsilon spends at most the share a_b = e_b * epsilon / e_B of every
 level e_b, where e_B is the largest level.  What a method costs at each level is public and
 known before (`spending`); the most that any level pays is the epsilon of its `Budget`.
+
+Where people have several rows, at most m of them stay (`contribution`), all at the person's own
+level, the smallest of all their rows.  The method that hides single records (`for_records`) then
+runs with epsilon / m, and a person pays m times what one row costs.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, final
 
 from dpublish.core.method import Method, Run, setting, settings_of
 from dpublish.core.released import Release
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, needs_contribution
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.kernels import AskedCodes, LevelCounts
 from dpublish.methods.personalized.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import format_short
+from dpublish.privacy.epsilon import format_short, parse_epsilon
 from dpublish.privacy.levels import parse_amounts, parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.privacy.receipt import Receipt
 
+_FILTER = "where "
+"""How a step begins that leaves rows out (`Table.steps`)."""
 ASSUMED_PEOPLE = 1_000
 """People at each level for which errors are predicted where their number is not public."""
 EXCHANGEABLE_COUNTS = (
@@ -75,6 +81,13 @@ class PersonalSettings(Method[Any]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", parse_levels(self.levels))
+        if self.contribution == "auto":
+            raise InvalidParameter(
+                "rows per person are measured at one epsilon for all, which people of low levels "
+                "may not accept: say how many rows of each person may count, --contribution 4"
+            )
+        if self.contribution is not None:
+            require_count(contribution=self.contribution)
         if self.mode is None:
             object.__setattr__(self, "mode", "frame" if self.sizes else "levels")
         _ = self.preferences  # refuses what does not fit together
@@ -91,13 +104,82 @@ class PersonalSettings(Method[Any]):
             derived=self.derived,
         )
 
-    @abstractmethod
+    @final
     def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Return what a release of `epsilon` costs at every level: public, at most its share."""
+        """Return what a release of `epsilon` costs at every level: public, at most its share.
+
+        Of a person with several rows it is what all of them cost together.
+        """
+        exact, rows = parse_epsilon(epsilon), self.rows_each
+        self.preferences.amounts(exact)  # refuses more than the largest level
+        if self.contribution is None:
+            return self.row_spending(exact)
+        costs = self.for_records().row_spending(exact / rows)
+        return {level: rows * cost for level, cost in costs.items()}
+
+    @abstractmethod
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+        """Return what a release of `epsilon` costs a single record of every level."""
+
+    @property
+    def rows_each(self) -> int:
+        """How many rows of a person take part at most."""
+        return 1 if self.contribution is None else int(self.contribution)
+
+    def for_records(self) -> Self:
+        """Return the method that hides single rows, which have their person's level in a column."""
+        own = self.preferences.of_rows
+        return replace(
+            self,
+            contribution=None,
+            preference=own.column,
+            rule=own.rule,
+            derived=own.derived,
+            **self._for_rows(self.rows_each),
+        )
+
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Return the settings that are others where people have up to so many rows."""
+        return {}
+
+    def record_schema(self, schema: Schema) -> Schema:
+        """Return the schema of bounded rows: what is read of them, and their person's level."""
+        own = self.preferences.of_rows
+        return own.schema(replace(self.prepare(schema), unit=None))
+
+    def row_neighbors(self, schema: Schema) -> Neighbors:
+        """Return the change that is hidden in bounded rows: one of them, at its person's level."""
+        return self.preferences.of_rows.neighbors(self.record_schema(schema))
+
+    def bound_rows(self, table: Table, most: int, key: bytes) -> Table:
+        """Keep at most `most` rows of each person, all of them at that person's level.
+
+        Privacy:
+            As `Preferences.bound`: a person's rows alone decide which of them stay, and at which
+            level.
+        """
+        return self.preferences.bound(table, most, key, self.reads(table.schema))
+
+    def unit_settings(self) -> dict[str, Any]:
+        """Return the settings that the receipt of a release that hides people states."""
+        return {**settings_of(self.runs), "contribution": self.contribution}
 
     def check_table(self, table: Table) -> None:
         """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
+        if table.schema.unit is not None:
+            raise needs_contribution(table.schema.unit, self.name)
         self.preferences.check(table.schema)
+
+    def check_units(self, table: Table) -> None:
+        """Refuse a table whose rows cannot be bounded, or do not have the levels; reads no rows."""
+        self.check_contribution(table.schema)
+        self.preferences.check(table.schema)
+        if any(step.startswith(_FILTER) for step in getattr(table, "steps", ())):
+            raise InvalidParameter(
+                "a filter could leave out the row that gives a person their level, so that one "
+                "person had different levels in different releases; leave --where (where=) out, "
+                "and ask for the part that you want of what is published"
+            )
 
     def neighbors_of(self, table: Table) -> Neighbors:
         """Return the change that is hidden, with the levels at which it is."""
@@ -142,11 +224,24 @@ class PersonalMethod(PersonalSettings):
         super().__post_init__()
         if isinstance(self.inner, PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
+        if self.inner.contribution is not None:
+            raise InvalidParameter(
+                f"rows are bounded once, before anything is published: --contribution is for "
+                f"{self.name}, not for what runs inside it"
+            )
 
     def check_table(self, table: Table) -> None:
         """Refuse a table, or an inner method, whose neighbors are not single records."""
         super().check_table(table)
-        if not isinstance(self.inner.neighbors_of(table), AddRemoveRecord):
+        self._check_inner(table)
+
+    def check_units(self, table: Table) -> None:
+        """Refuse a table whose rows cannot be bounded, or an inner method that needs all rows."""
+        super().check_units(table)
+        self._check_inner(table)
+
+    def _check_inner(self, table: Table) -> None:
+        if self.inner.neighbors_of(table) != table.neighbors:
             raise InvalidParameter(
                 f"inner ({self.inner.name}) must hide one record added or removed; leave its "
                 "public number of records out"
@@ -211,6 +306,7 @@ def personal_receipt(run: Run, method: PersonalSettings) -> Receipt:
         neighbors=method.preferences.neighbors(run.schema),
         rng=run.rng,
         personal=parse_amounts(method.spending(method.epsilon_of(run.budget))),
+        steps=getattr(run.table, "steps", ()),
     )
 
 

@@ -55,7 +55,7 @@ class Minimum(PersonalMethod):
     publishes: ClassVar[str] = "the release of another method for all people, at the smallest level"
     prefer_when: ClassVar[str] = "you want a baseline, or people accept similar epsilons"
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: the share of the lowest one."""
         return group_spending(self, self.lowest, epsilon)
 

@@ -127,7 +127,8 @@ class Partitioning(GroupMethod):
             derived=self.derived,
             columns=self.inner.columns,
             exchangeable=True,
-            person_variance=min(self.person_variance, Fraction(1, 4)),
+            person_variance=self.person_variance,
+            contribution=self.contribution,
         )
 
     @property
@@ -143,10 +144,10 @@ class Partitioning(GroupMethod):
         """Weighting, where people are weighed; else partitioning."""
         return self.weighing or self
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: what its groups cost, or its share if they are not known."""
         weighing = self.weighing
-        return super().spending(epsilon) if weighing is None else weighing.spending(epsilon)
+        return super().row_spending(epsilon) if weighing is None else weighing.row_spending(epsilon)
 
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction

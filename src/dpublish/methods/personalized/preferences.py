@@ -4,6 +4,9 @@ Every record has a level, one of a few public numbers: the most that all persona
 together may cost it.  A record's own number is rounded down to a level, so that it is never
 charged more than it allows.  Records below the first level, and those without a number, are
 part of no personalized release.
+
+Where a person has several records (`unit` in the schema), the person has the smallest level of
+them all; one record below the first level, or without a number, takes all of them out.
 """
 
 import json
@@ -25,6 +28,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
 from dpublish.data.date_column import DateColumn
 from dpublish.data.interval import Interval, Partition, parse_interval
+from dpublish.data.lowest import Lowest
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
 from dpublish.data.taxonomy import canonical_text
@@ -211,6 +215,8 @@ Mode = Literal["frame", "levels", "values-only"]
 MODES: tuple[Mode, ...] = ("frame", "levels", "values-only")
 LARGEST_LEVEL = 1000
 MOST_PEOPLE = 10**15
+LEVEL = "(level)"
+"""Column that gives bounded rows their person's level, where a rule gives levels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,13 +279,16 @@ class Preferences:
         return made
 
     def neighbors(self, schema: Schema) -> PersonalRecord:
-        """Return what a personalized release hides: a change of one record, at its own level."""
-        levels = tuple(map(format_epsilon, self.levels))
+        """Return what a personalized release hides: a change of one record, at its own level.
+
+        Or of all records of a person, at the smallest of their levels.
+        """
+        levels, unit = tuple(map(format_epsilon, self.levels)), schema.unit
         if self.rule is None:
-            return PersonalRecord(self.column, levels, self.mode)
+            return PersonalRecord(self.column, levels, self.mode, unit=unit)
         parts = self._rule_parts
         cells = digest_rule(parts, schema[self.column])
-        return PersonalRecord(self.column, levels, self.mode, write_rule(parts), cells)
+        return PersonalRecord(self.column, levels, self.mode, write_rule(parts), cells, unit)
 
     def schema(self, schema: Schema) -> Schema:
         """Put the preference column into a schema, so that its bins are the levels.
@@ -303,10 +312,7 @@ class Preferences:
     def check(self, schema: Schema) -> None:
         """Refuse a schema in which records do not have these levels."""
         if schema.unit is not None:
-            raise InvalidParameter(
-                "levels belong to single records, and here rows belong to units; make one "
-                "record of each unit first"
-            )
+            self._check_unit(schema, schema.unit)
         if self.rule is not None:
             self.level_of_code(schema)
         elif self.column not in schema.names or schema[self.column] != self._own_column:
@@ -314,6 +320,30 @@ class Preferences:
                 f"column {self.column!r} does not have these levels; open the table with "
                 "preferences.schema(schema)"
             )
+
+    @property
+    def of_rows(self) -> "Preferences":
+        """The preferences by which bounded rows have levels: a column that holds their person's."""
+        column = self.column if self.rule is None else LEVEL
+        return replace(self, column=column, rule=None, derived=False)
+
+    def bound(self, table: Table, most: int, key: bytes, columns: Sequence[str]) -> Table:
+        """Keep at most `most` rows of each person, all of them at that person's level.
+
+        The level is the smallest over all rows of the person, also over those that do not stay
+        or that another column leaves out.  The result has the given columns and one that gives
+        rows their level (`of_rows`).
+
+        Privacy:
+            Which rows of a person stay, and at which level, depends on that person's rows alone
+            (docs/proofs/contribution_bound.md).  So adding or removing a person of level e adds
+            or removes at most `most` rows of the result, all of them at level e, and one who has
+            no level changes nothing.
+        """
+        numbers = tuple(self.level_of_code(table.schema).tolist())
+        lowest = Lowest(table.schema[self.column], numbers, self.of_rows._own_column)
+        kept = tuple(dict.fromkeys((*columns, self.column)))
+        return table.bound(most, key, kept, lowest=lowest)
 
     def without(self, schema: Schema) -> Schema:
         """Return the schema of what is published within a group.
@@ -378,6 +408,19 @@ class Preferences:
     @cached_property
     def _rule_parts(self) -> tuple[RulePart, ...]:
         return parse_rule(self.rule or "")
+
+    def _check_unit(self, schema: Schema, unit: str) -> None:
+        """Refuse people with several records where it is public who is there, or at which level."""
+        if self.mode == "values-only":
+            raise InvalidParameter(
+                f"rows belong to people here ({unit!r}), and values-only exchanges the values of "
+                "one record: how many records a person has would be public; use --mode levels, or "
+                "frame with --sizes"
+            )
+        if unit == self.column:
+            raise InvalidParameter(f"column {unit!r} tells people apart, and gives no level")
+        if LEVEL in schema.names:
+            raise InvalidParameter(f"rename the column {LEVEL!r} first; people's levels go there")
 
     def _number(self, level: Fraction) -> int:
         if level not in self._numbers:

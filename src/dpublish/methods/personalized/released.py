@@ -149,7 +149,8 @@ class PersonalizedRelease(Release):
     def _counter(self) -> PersonalCount:
         neighbors = self.receipt.neighbors
         public = isinstance(neighbors, PersonalRecord) and neighbors.mode != "levels"
-        return PersonalCount(self.parts, self.combine == "weighted", self.people, public)
+        rows = self.receipt.contribution or 1
+        return PersonalCount(self.parts, self.combine == "weighted", self.people, public, rows)
 
     def predict(self, rows: Any) -> pa.Array:
         """Predict the class, or the number, of each of `rows` from all parts."""

@@ -38,12 +38,14 @@ class PersonalCount:
         weighted: Whether each part estimates the share of all people, or they are added up.
         people: Number of all people, if it is known.
         sizes_are_public: Whether the numbers of people carry no noise.
+        rows_each: How many records of a person are counted at most.
     """
 
     parts: tuple[Part, ...]
     weighted: bool
     people: float | None
     sizes_are_public: bool
+    rows_each: int = 1
 
     @cached_property
     def factors(self) -> FloatArray:
@@ -129,17 +131,23 @@ class PersonalCount:
         random, its variance is at most the scaled count times (scale - 1).  If parts estimate
         a share q of all N people, that of the share is q (1 - q) (sum of u^2 - 1/N), where u
         is how much each person counts: weight / size for each part that they are in.
+
+        A person who adds up to m records instead of one has a square of up to m times as much:
+        the first variance is m times as large.  The second is that of numbers from 0 to m with
+        the mean q, at most q (m - q) instead of q (1 - q).
         """
+        most_each = self.rows_each
         factors = self.factors[asked]
         scaled = factors * np.array([answer.value for answer in answers])
         scales = np.array([self.parts[i].scale for i in asked])
         more = np.maximum(scales - 1, 0.0)
-        variance = float(np.maximum(scaled + widths, 0.0) @ (factors / scales * more))
+        variance = most_each * float(np.maximum(scaled + widths, 0.0) @ (factors / scales * more))
         if self.weighted and self.people:
             value, most = float(scaled.sum()), float(widths.sum())
-            low, high = np.clip([value - most, value + most], 0, self.people) / self.people
-            share = min(max(0.5, low), high)
-            variance += self.people**2 * share * (1 - share) * self._unevenness(asked)
+            ends = np.array([value - most, value + most]) / self.people
+            low, high = np.clip(ends, 0, most_each)
+            mean = min(max(most_each / 2, low), high)
+            variance += self.people**2 * mean * (most_each - mean) * self._unevenness(asked)
         return sqrt(variance)
 
     def _unevenness(self, asked: list[int]) -> float:

@@ -119,7 +119,7 @@ class Sampling(PersonalMethod):
         people = zip(self.levels, sizes, strict=True)
         return sum((level * size for level, size in people), Fraction(0)) / sum(sizes)
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: its share, or that of the threshold if that is less."""
         shares = self.preferences.amounts(epsilon)
         most = self.limit * epsilon / self.levels[-1]

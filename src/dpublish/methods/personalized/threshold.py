@@ -84,7 +84,7 @@ class Threshold(PersonalMethod):
         if self.exchangeable:
             require_scalable(self, self.threshold)
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: those below the threshold nothing, the others its share."""
         return group_spending(self, self.threshold, epsilon)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -132,10 +132,14 @@ class Weighting(PersonalSettings):
             )
         if self.limit is not None and self.limit not in self.levels:
             raise InvalidParameter("--limit must be one of the levels")
-        if not 0 <= self.person_variance <= Fraction(1, 4):
-            raise InvalidParameter("person_variance must lie between 0 and 1/4")
+        if self.person_variance < 0:
+            raise InvalidParameter("person_variance must be at least 0")
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let people who add up to so many rows to a count vary as much more, in squares."""
+        return {"person_variance": self.person_variance * rows**2}
+
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: its share, or that of the limit if it is less.
 
         Where it is not public beforehand how many people there are, the limit is not known

@@ -27,7 +27,7 @@ class BudgetAbsorption:
         window: Steps in a window, and most units that a publication takes.
         unit: An equal part of the pool for publications.
         price: What the comparison of a step costs.
-        floor: Number of bins, and most rows of a user.
+        floor: Number of bins, and most rows of a person.
     """
 
     window: int
@@ -59,17 +59,17 @@ class BA(WEventMethod):
     the smaller error.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user within any `window`
-        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
-        rows of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for all rows of one person within any `window`
+        consecutive steps (w-event privacy for people).  A snapshot keeps at most `contribution`
+        rows of a person.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        window: Number of consecutive steps within which a user is hidden (w).
+        window: Number of consecutive steps within which a person is hidden (w).
         decision_share: Share of epsilon that pays for comparisons; unless given 1/2, or
             window / bins if there are more than twice as many bins as steps in a window.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`: `epsilon` is what

@@ -38,7 +38,7 @@ class NoiseFloor:
 
     Attributes:
         bins: Number of bins (d).
-        contribution: Most rows of one user in a snapshot (s).
+        contribution: Most rows of one person in a snapshot (s).
     """
 
     bins: int
@@ -65,7 +65,7 @@ class WEventMethod(StreamMethod):
 
     horizon: ClassVar[int | None] = None
 
-    window: int = setting("Hide a user within so many consecutive steps (w), for ever.")
+    window: int = setting("Hide a person within so many consecutive steps (w), for ever.")
     decision_share: Fraction | None = setting(
         "Share of epsilon that pays for comparisons; unless given 1/2, or window / bins if there "
         "are more than twice as many bins as steps in a window.",
@@ -121,7 +121,7 @@ class BudgetDistribution:
         pool: What the publications of any window may cost together.
         unit: What a publication costs is a multiple of this.
         price: What the comparison of a step costs.
-        floor: Number of bins, and most rows of a user.
+        floor: Number of bins, and most rows of a person.
     """
 
     pool: Fraction
@@ -150,16 +150,16 @@ class BD(WEventMethod):
     to compare with the literature; `DSATw` has the smaller error.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user within any `window`
-        consecutive steps (w-event privacy for users).  A snapshot keeps at most `contribution`
-        rows of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for all rows of one person within any `window`
+        consecutive steps (w-event privacy for people).  A snapshot keeps at most `contribution`
+        rows of a person.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        window: Number of consecutive steps within which a user is hidden (w).
+        window: Number of consecutive steps within which a person is hidden (w).
         decision_share: Share of epsilon that pays for comparisons; as in `BA`.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  `next(table, rng=...)` publishes a `Step`, and

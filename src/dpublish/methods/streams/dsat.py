@@ -3,7 +3,7 @@
 Known as: distance-based sampling with adaptive threshold.
 Reference: H. Li, L. Xiong, X. Jiang, J. Liu, "Differentially Private Histogram Publication for
 Dynamic Datasets: An Adaptive Sampling Approach", CIKM 2015.  The printed algorithm is not
-private; docs/proofs/stream.md says what was mended.  Users are hidden in all steps of a finite
+private; docs/proofs/stream.md says what was mended.  People are hidden in all steps of a finite
 stream; `dsat_w` hides them within windows of an endless one.
 """
 
@@ -382,11 +382,11 @@ class DSAT(AdaptiveSampling):
     """Publish a fresh histogram of a finite stream when the counts have moved far enough.
 
     DSAT is distance-based sampling with an adaptive threshold.  Choose it when the stream has an
-    end and users must be hidden in all of it; choose `DSATw` for an endless stream.
+    end and people must be hidden in all of it; choose `DSATw` for an endless stream.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon.
-        A snapshot keeps at most `contribution` rows of a user.  Proof: docs/proofs/stream.md.
+        Pure epsilon-differential privacy for all rows of one person in all steps of the horizon.
+        A snapshot keeps at most `contribution` rows of a person.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
@@ -402,7 +402,7 @@ class DSAT(AdaptiveSampling):
         proportional_gain, integral_gain, derivative_gain: Gains of the PID controller.
         integral_window: Recent errors that its integral adds up.
         target, step_size: With `"paper"`, its set point (delta) and step (theta).
-        contribution: Most rows of one user that a snapshot keeps.
+        contribution: Most rows of one person that a snapshot keeps.
         static: How one histogram is published; `"identity"` adds noise to every bin.
         smoothing: Whether publications are weighed against each other over time.
         trust_rows: Take a schema without a unit; you vouch for the contribution bound.
@@ -432,10 +432,10 @@ class DSAT(AdaptiveSampling):
         "histograms of a finite stream when they are worth while, in a rhythm that it learns and "
         "early after a jump"
     )
-    prefer_when: ClassVar[str] = "the stream has an end, and users must be hidden in all of it"
+    prefer_when: ClassVar[str] = "the stream has an end, and people must be hidden in all of it"
     window: ClassVar[int | None] = None
 
-    horizon: int = setting("Number of steps of the stream; users are hidden in all of them.")
+    horizon: int = setting("Number of steps of the stream; people are hidden in all of them.")
 
     def planned_comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons:
         """Return the terms on which the default controller compares."""

@@ -1,4 +1,4 @@
-"""DSATw: publish when the counts have moved far enough; users are hidden within windows.
+"""DSATw: publish when the counts have moved far enough; people are hidden within windows.
 
 Known as: DSAT under w-event privacy.
 Reference: H. Li, L. Xiong, X. Jiang, J. Liu, "Differentially Private Histogram Publication for
@@ -27,24 +27,24 @@ STEPS_OF_A_POSITIVE = 30  # long windows may see more jumps
 class DSATw(AdaptiveSampling):
     """Publish a fresh histogram of an endless stream when the counts have moved far enough.
 
-    It is DSAT under w-event privacy.  Choose it when the stream never ends and users must be
+    It is DSAT under w-event privacy.  Choose it when the stream never ends and people must be
     hidden within any so many steps; choose `DSAT` when the stream has an end.
 
     Guarantee:
-        Pure epsilon-differential privacy for one user within any `window` consecutive steps: all
-        of the user's rows there, at most `contribution` in a snapshot (w-event privacy for
-        users).  Each positive comparison ends a run, and the next run has fresh noise.  Proof:
+        Pure epsilon-differential privacy for one person within any `window` consecutive steps: all
+        of the person's rows there, at most `contribution` in a snapshot (w-event privacy for
+        people).  Each positive comparison ends a run, and the next run has fresh noise.  Proof:
         docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        window: Number of consecutive steps within which a user is hidden (w); the stream itself
+        window: Number of consecutive steps within which a person is hidden (w); the stream itself
             never ends.
         controller, releases, decision_share, burn_in, threshold, proportional_gain,
             integral_gain, derivative_gain, integral_window, target, step_size: What sets the
             threshold, and its settings; all as in `DSAT`.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`.  `worst` is the
@@ -74,11 +74,11 @@ class DSATw(AdaptiveSampling):
     name: ClassVar[str] = "dsat-w"
     publishes: ClassVar[str] = "histograms of an endless stream when they are worth while"
     prefer_when: ClassVar[str] = (
-        "the stream never ends, and users must be hidden within any so many steps"
+        "the stream never ends, and people must be hidden within any so many steps"
     )
     horizon: ClassVar[int | None] = None
 
-    window: int = setting("Users are hidden within any so many consecutive steps (w).")
+    window: int = setting("People are hidden within any so many consecutive steps (w).")
 
     def planned_comparisons(self, bins: Bins, epsilon: Fraction) -> Comparisons:
         """Return the terms on which the default controller compares: one positive ends a run."""

@@ -55,12 +55,12 @@ class ThresholdPolicy:
 
     Attributes:
         bins: Number of bins.
-        contribution: Most rows of one user in a snapshot.
+        contribution: Most rows of one person in a snapshot.
         epsilon_decisions: What comparisons cost, in the horizon or in any window.
         epsilon_publications: What publications cost, in the horizon or in any window.
         releases: Most publications in the horizon or in any window (C).
         horizon: Number of steps of the stream; None if it never ends.
-        window: Number of steps of a window; None if users are hidden in all steps.
+        window: Number of steps of a window; None if people are hidden in all steps.
         burn_in: Up to this step (the first one excepted) nothing is compared.
     """
 
@@ -173,7 +173,7 @@ class DSFT(StreamMethod):
     change matters; choose `DSAT` when you do not.
 
     Guarantee:
-        Pure epsilon-differential privacy for one user in the whole stream: all of the user's
+        Pure epsilon-differential privacy for one person in the whole stream: all of the person's
         rows, at most `contribution` in a snapshot.  The noisy threshold is drawn once, and is
         secret.  Proof: docs/proofs/stream.md.
 
@@ -186,7 +186,7 @@ class DSFT(StreamMethod):
         decision_share: Share of epsilon that pays for comparisons; by default what gives
             distances the least noise.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`; `action` is

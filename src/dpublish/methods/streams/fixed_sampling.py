@@ -36,18 +36,18 @@ class FixedSampling(HorizonOrWindow):
     you know how fast; choose `DSAT` or `DSATw` when you do not.
 
     Guarantee:
-        Pure epsilon-differential privacy for all rows of one user in all steps of the horizon,
+        Pure epsilon-differential privacy for all rows of one person in all steps of the horizon,
         or within any `window` consecutive steps.  A snapshot keeps at most `contribution` rows
-        of a user.  Proof: docs/proofs/stream.md.
+        of a person.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
         horizon: Number of steps of the stream; give this or `window`.
-        window: Number of consecutive steps within which a user is hidden; the stream never ends.
+        window: Number of consecutive steps within which a person is hidden; the stream never ends.
         releases: Most histograms within the horizon or a window (10 unless given).
         interval: Steps from one histogram to the next; give this or `releases`.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step`; `noise` is the

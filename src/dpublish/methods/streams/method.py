@@ -29,6 +29,7 @@ from dpublish.privacy.receipt import (
 from dpublish.randomness import RandomSource
 
 SOMEONE = "person"
+AUTO = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +41,12 @@ class StreamMethod:
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        contribution: Most rows of one user that a snapshot keeps; noise grows in proportion.
+        contribution: Most rows of one person that a snapshot keeps; noise grows in proportion.
         static: How one histogram is published: `"identity"` adds noise to every bin by itself,
             `"grouped"` merges similar bins first, and the others are methods of their own.
         smoothing: Whether publications are weighed against each other over time, which costs
             nothing; what suits the method unless given.
-        trust_rows: Take a schema without a unit; you vouch that no user has more than
+        trust_rows: Take a schema without a unit; you vouch that no person has more than
             `contribution` rows in a snapshot.
     """
 
@@ -60,7 +61,7 @@ class StreamMethod:
 
         @property
         def window(self) -> int | None:
-            """Steps within which a user is hidden; None hides users in all steps."""
+            """Steps within which a person is hidden; None hides people in all steps."""
             ...
 
         @property
@@ -72,7 +73,7 @@ class StreamMethod:
         "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."
     )
     contribution: int = setting(
-        "Most rows of one user that a snapshot keeps (s); noise grows in proportion.", default=1
+        "Most rows of one person that a snapshot keeps (s); noise grows in proportion.", default=1
     )
     static: StaticName = setting(
         "How one histogram is published: identity adds noise to every bin by itself; grouped "
@@ -85,12 +86,13 @@ class StreamMethod:
         default=None,
     )
     trust_rows: bool = setting(
-        "Take a schema without a unit: you vouch that no user has more than `contribution` rows "
+        "Take a schema without a unit: you vouch that no person has more than `contribution` rows "
         "in a snapshot. With a unit the bound is enforced.",
         default=False,
     )
 
     def __post_init__(self) -> None:
+        _refuse_auto(self.contribution)
         require_count(contribution=self.contribution)
         if not isinstance(self.columns, tuple) or not self.columns:
             raise InvalidParameter("columns must name at least one column")
@@ -122,7 +124,7 @@ class StreamMethod:
         raise NotImplementedError
 
     def neighbors(self, schema: Schema) -> Neighbors:
-        """Return what is hidden: a user in all snapshots, or within any window of them."""
+        """Return what is hidden: a person in all snapshots, or within any window of them."""
         column = schema.unit or SOMEONE
         if self.window is None:
             return AddRemoveUnit(column)
@@ -159,9 +161,9 @@ class StreamMethod:
         """Predict the noise of a publication, and refuse all that `start` would."""
         if schema.unit is None and not self.trust_rows:
             raise InvalidParameter(
-                "a stream hides users, and this schema does not say who owns a row: name the "
-                'column in the schema (unit = "user"), or say --trust-rows (in Python '
-                f"trust_rows=True) if no user has more than {self.contribution} "
+                "a stream hides people, and this schema does not say who owns a row: name the "
+                'column in the schema (unit = "person"), or say --trust-rows (in Python '
+                f"trust_rows=True) if no person has more than {self.contribution} "
                 f"row{'' if self.contribution == 1 else 's'} in a snapshot"
             )
         bins = Bins.of(schema, self.columns)
@@ -193,7 +195,7 @@ class HorizonOrWindow(StreamMethod):
 
     horizon: int | None = setting("Number of steps of the stream.", default=None)
     window: int | None = setting(
-        "Hide a user within so many consecutive steps, for ever; give horizon or window.",
+        "Hide a person within so many consecutive steps, for ever; give horizon or window.",
         default=None,
     )
 
@@ -202,8 +204,8 @@ class HorizonOrWindow(StreamMethod):
         super().__post_init__()
         if (self.horizon is None) == (self.window is None):
             raise InvalidParameter(
-                "give either horizon (the stream ends after so many steps; users are hidden in "
-                "all of them) or window (it never ends; users are hidden within so many steps)"
+                "give either horizon (the stream ends after so many steps; people are hidden in "
+                "all of them) or window (it never ends; people are hidden within so many steps)"
             )
         require_count(steps=self.window if self.horizon is None else self.horizon)
 
@@ -223,5 +225,16 @@ def stream_settings(name: str) -> list[Setting]:
 
 def make_stream_method(name: str, settings: Mapping[str, Any]) -> StreamMethod:
     """Build a stream method from settings, given as values or as text."""
+    _refuse_auto(settings.get("contribution"))
     method: StreamMethod = build(stream_class(name), name, settings)
     return method
+
+
+def _refuse_auto(contribution: object) -> None:
+    """Refuse to measure how many rows people have: there is no snapshot yet to measure it in."""
+    if contribution == AUTO:
+        raise InvalidParameter(
+            "a stream keeps the same number of each person's rows at every step, so it must be "
+            "known before the first snapshot: say --contribution 1, or how many rows a person "
+            "usually has in one snapshot"
+        )

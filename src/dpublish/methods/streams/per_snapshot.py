@@ -31,16 +31,16 @@ class PerSnapshot(HorizonOrWindow):
     baseline; choose `DSAT` or `DSATw` otherwise.
 
     Guarantee:
-        Pure epsilon-differential privacy for one user: all rows in the `horizon` steps, or in
+        Pure epsilon-differential privacy for one person: all rows in the `horizon` steps, or in
         any `window` consecutive steps, at most `contribution` in a snapshot.  Shares add up to
         epsilon.  Proof: docs/proofs/stream.md.
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
         horizon: Number of steps of the stream; or `window` instead.
-        window: Number of consecutive steps within which a user is hidden; the stream never ends.
+        window: Number of consecutive steps within which a person is hidden; the stream never ends.
         contribution, static, smoothing, trust_rows: Settings of every stream: the bound on a
-            user's rows and how one histogram is published (`help(StreamMethod)`).
+            person's rows and how one histogram is published (`help(StreamMethod)`).
 
     Returns:
         A `Stream`, from `start`.  Its `next(table, rng=...)` returns a `Step` with the noisy

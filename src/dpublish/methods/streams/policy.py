@@ -64,7 +64,7 @@ class History:
     """What has happened so far, and what is known about the last estimate.
 
     Attributes:
-        window: Number of steps within which a user is hidden; None hides users in all steps.
+        window: Number of steps within which a person is hidden; None hides people in all steps.
         number: Steps done.
         published: Publications so far.
         positives: Comparisons that were positive, so far.

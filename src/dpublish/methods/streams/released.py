@@ -44,7 +44,7 @@ def write_number(value: float, digits: int = 3) -> str:
 class StreamRelease(CellRelease):
     """The steps of a stream over the bins of `axes`, and the folder that holds their counts.
 
-    Users are hidden in all of `horizon` steps, or within any `window` consecutive ones.
+    People are hidden in all of `horizon` steps, or within any `window` consecutive ones.
     """
 
     kind: ClassVar[str] = "histogram-stream"
@@ -142,7 +142,7 @@ class StreamRelease(CellRelease):
         table = self.table(record.time)
         settings = self.receipt.settings
         most = int(settings.get("contribution", 1))
-        notes = [f"a user counts with at most {most} row{'s' * (most > 1)}"]
+        notes = [f"a person counts with at most {most} row{'s' * (most > 1)}"]
         if record.action == "published" and settings.get("static") == FREE_STANDING:
             noisy = whole_column(table, "noisy_count")
             answer = CellCounts(self.axes, noisy, record.epsilon / most).answer(query, confidence)
@@ -174,7 +174,7 @@ class StreamRelease(CellRelease):
         return {f"{partition_name(self.records[-1].time)}/counts": self.table()}
 
     def metadata(self) -> dict[str, Any]:
-        """Return axes, and the steps in which users are hidden."""
+        """Return axes, and the steps in which people are hidden."""
         return {
             "axes": [{"column": axis.column, "level": axis.level} for axis in self.axes],
             "horizon": self.horizon,
@@ -203,10 +203,10 @@ class StreamRelease(CellRelease):
         return {"standard_deviation_of_one_bin": self.records[-1].noise}
 
     def guarantee(self) -> str:
-        """Describe in a few words for how long a user is hidden."""
+        """Describe in a few words for how long a person is hidden."""
         if self.window is not None:
-            return f"a user is hidden within any {self.window:,} consecutive steps, for ever"
-        return f"a user is hidden in all steps together, at most {self.horizon:,} of them"
+            return f"a person is hidden within any {self.window:,} consecutive steps, for ever"
+        return f"a person is hidden in all steps together, at most {self.horizon:,} of them"
 
     def summary(self) -> dict[str, str]:
         """Describe the stream in a few words."""

@@ -107,7 +107,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot in which every user has at most as many rows as the stream allows."""
+    """A snapshot in which every person has at most as many rows as the stream allows."""
 
     bins: Bins
     _count: Callable[[], IntArray]
@@ -141,7 +141,7 @@ class Snapshot:
 class StepRun:
     """One step at work: its snapshot, the contribution bound and the randomness behind verbs.
 
-    Adding or removing a user adds or removes at most `contribution` rows, each in one bin.  So
+    Adding or removing a person adds or removes at most `contribution` rows, each in one bin.  So
     the counts, any sums of counts over disjoint groups of bins, and the distance of the counts
     from a public estimate move by at most `contribution` in all.
     """

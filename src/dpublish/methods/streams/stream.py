@@ -74,7 +74,7 @@ class StreamSettings(Protocol):
 
     @property
     def contribution(self) -> int:
-        """Most rows of one user that a snapshot keeps."""
+        """Most rows of one person that a snapshot keeps."""
         ...
 
     @property
@@ -84,7 +84,7 @@ class StreamSettings(Protocol):
 
     @property
     def window(self) -> int | None:
-        """Steps within which a user is hidden; None hides users in all steps."""
+        """Steps within which a person is hidden; None hides people in all steps."""
         ...
 
     @property
@@ -172,8 +172,8 @@ class Stream:
         Privacy:
             All steps together (of any window, for window streams) are epsilon-differentially
             private for the receipt's neighbors.  The plan is a function of earlier outputs.
-            A snapshot keeps at most `contribution` = s rows of a user, chosen by a rule that
-            looks at that user's rows alone, so the counts move by at most s in all and so does
+            A snapshot keeps at most `contribution` = s rows of a person, chosen by a rule that
+            looks at that person's rows alone, so the counts move by at most s in all and so does
             their distance from the last estimate, which is public.  A publication is one run of
             an e/s-private mechanism: e for s rows (group privacy).  Comparisons are a sparse
             vector's or perturbed one by one.  The account adds these up along the outputs
@@ -185,7 +185,7 @@ class Stream:
         return self._step(Snapshot.of(snapshot, self.bins, self.method.contribution, keyed), rng)
 
     def next_counts(self, counts: IntArray, *, rng: RandomSource) -> Step:
-        """Take the next snapshot as exact counts of users who are bounded already.
+        """Take the next snapshot as exact counts of people who are bounded already.
 
         Privacy:
             As `next`; the caller vouches for the contribution bound.
@@ -362,7 +362,7 @@ class Stream:
         )
 
     def _require_same(self, schema: Schema) -> None:
-        """Refuse a table that identifies users, or cuts bins, in another way than the stream."""
+        """Refuse a table that identifies people, or cuts bins, in another way than the stream."""
         same_bins = all(schema[name] == self.schema[name] for name in self.bins.names)
         if schema.unit != self.schema.unit or not same_bins:
             raise InvalidParameter("open the snapshot with the schema that the stream began with")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -151,6 +151,14 @@ class GroupMethod(PersonalMethod):
             drawing=self.within != "least" and self._may_draw,
         )
 
+    def _for_rows(self, rows: int) -> dict[str, Any]:
+        """Let people with several rows vary more than single records do.
+
+        A person of a frame adds up to m to a count, and its square up to m^2.  Where sizes are
+        measured they are numbers of rows, of which up to m go together: m for each row.
+        """
+        return {"person_variance": self.person_variance * rows ** (2 if self.sizes else 1)}
+
     def available(self, epsilon: Fraction) -> list[Fraction]:
         """Return the epsilon of each level's records in all groups together.
 
@@ -178,7 +186,7 @@ class GroupMethod(PersonalMethod):
         count = len(self.levels)
         return (ASSUMED_PEOPLE if n_records is None else n_records / count,) * count
 
-    def spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
+    def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: what its groups cost, or its share if they are not known."""
         shares = self.preferences.amounts(epsilon)
         if not self.is_planned_ahead:
