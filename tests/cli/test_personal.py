@@ -168,7 +168,7 @@ def test_a_comparison_needs_levels_and_sizes(run, workdir):
 class Fickle(Minimum):
     """Spends at the largest level only, unless it may not spend all there is."""
 
-    def spending(self, epsilon):
+    def row_spending(self, epsilon):
         shares = self.preferences.amounts(epsilon)
         top = self.levels[-1]
         return {e: a if e == top or epsilon < top else Fraction(0) for e, a in shares.items()}
@@ -200,3 +200,101 @@ def test_a_refusal_says_what_the_method_may_be_asked_for(run, tmp_path):
     assert refused.code == 2
     assert "--epsilon 0.1 at most" in refused.err
     assert run(*asked, "--epsilon", "0.1", "-o", "two").code == 0
+
+
+# --- People with several rows ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def visits(leveled):
+    """Two hundred visits of fifty people; one of ten of them wrote another number once."""
+    rows = csv.read_csv(leveled / "people.csv").drop_columns(["accepted"])
+    people = [number % 50 for number in range(200)]
+    own = [0.01 if number < 5 else 1.0 for number in range(200)]
+    rows = rows.append_column("who", pa.array(people)).append_column("accepted", pa.array(own))
+    csv.write_csv(rows, leveled / "people.csv")
+    text = (leveled / "people.toml").read_text()
+    (leveled / "people.toml").write_text(f'unit = "who"\n{text}')
+    return leveled
+
+
+EACH = ("--contribution", "2")
+
+
+@pytest.mark.parametrize("by", ["accepted", "age"])
+@pytest.mark.parametrize(
+    ("method", "words", "paid"),
+    [
+        ("minimum", (), ("0.005", "0.005", "0.005")),
+        ("threshold", ("--threshold", "0.1"), ("0", "0.05", "0.05")),
+        ("sampling", (), ("0.005", "0.05", "0.5")),
+        ("partitioning", (), ("0.005", "0.005", "0.005")),
+        ("t-round", ("--exchangeable", "true"), ("0.005", "0.05", "0.5")),
+    ],
+)
+def test_people_with_several_rows_are_hidden_at_what_their_level_pays(
+    run, visits, method, words, paid, by
+):
+    rule = ("--rule", "..29=0.01, 30..59=1, *=0.1", "--derived", "true") if by == "age" else ()
+    asked = ("release", "--method", method, *INNER, "--epsilon-column", by, *rule, *words, *EACH)
+    files = ("--data", "people.csv", "--schema", "people.toml", "--ledger", "books.db")
+    rest = ("--dataset", "staff", "-o", "out", "--epsilon", "0.5", "--json")
+    done = run(*asked, *files, *rest)
+    assert done.code == 0, done.err
+    told = done.json()["receipt"]
+    assert told["personal"] == [["0.01", paid[0]], ["0.1", paid[1]], ["1", paid[2]]]
+    assert (told["contribution"], told["neighbors"]["unit"]) == (2, "who")
+    assert told["settings"]["preference"] == by
+    receipt = load(visits / "out").receipt
+    assert "all records of any one person ('who'), at the smallest level" in receipt.guarantee()
+    assert run("ledger", "verify", "books.db", "--release", "out").code == 0
+    shown = run("ledger", "show", "books.db", "staff").out
+    assert "all records of one person ('who')" in shown
+    assert "all records of any one person" in (visits / "out" / "report.html").read_text()
+
+
+def test_ordinary_releases_that_hide_the_same_people_are_added_to_them(run, publish, visits):
+    assert publish(*EACH, "--epsilon", "0.5").code == 0
+    files = ("--data", "people.csv", "--schema", "people.toml", "--ledger", "books.db")
+    plain = ("release", "--method", "histogram", "--columns", "age", *files, "--dataset", "staff")
+    done = run(*plain, *EACH, "--epsilon", "0.001", "--all-have-levels", "-o", "plain")
+    assert done.code == 0, done.err
+    assert left(visits)[0] == Fraction("0.004")
+    assert run("ledger", "verify", "books.db").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "--contribution"),
+        (("--contribution", "0"), "contribution"),
+        (("--contribution", "auto"), "--contribution 4"),
+        (("--contribution", "two"), "contribution"),
+        ((*EACH, "--mode", "values-only"), "how many records a person has"),
+    ],
+)
+def test_what_people_with_several_rows_do_not_allow_costs_nothing(publish, visits, words, says):
+    done = publish(*words, "--epsilon", "0.5")
+    assert done.code == 1
+    assert says in done.err
+    assert left(visits) == [Fraction(1, 100), Fraction(1, 10), 1]
+    assert not (visits / "out").exists()
+
+
+def test_a_bound_needs_people_whose_rows_it_bounds(publish, leveled):
+    done = publish(*EACH, "--epsilon", "0.5")
+    assert (done.code, "unit" in done.err) == (1, True)
+    assert left(leveled) == [Fraction(1, 100), Fraction(1, 10), 1]
+
+
+def test_the_plan_shows_that_noise_grows_with_the_rows_that_are_kept(run, visits):
+    asked = ("plan", "--method", "minimum", *INNER, "--epsilon-column", "accepted")
+    rest = ("--schema", "people.toml", "--epsilon", "0.5", "--json")
+    widths = []
+    for most in ("1", "4"):
+        [told] = run(*asked, *rest, "--contribution", most).json()
+        widths.append(told["expected_error"]["one_cell_95"])
+        assert told["levels"][0]["pays"] == "0.005"
+    assert widths[1] > 3.8 * widths[0]
+    compared = run(*asked, *SIZES, *EACH, "--compare")
+    assert (compared.code, "leave --contribution out" in compared.err) == (1, True)

@@ -59,7 +59,7 @@ def test_rounds_that_forget_what_was_spent_are_caught(rng, monkeypatch):
             )
             return (*first, *first)
 
-        def spending(self, epsilon):
+        def row_spending(self, epsilon):
             return self.preferences.amounts(epsilon)
 
     twin = Forgetful(
