@@ -24,13 +24,13 @@ from dpublish.core.contribution import MOST_ROWS
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.datasets.hospital import hospital
+from dpublish.datasets.hospital import LEVELS, hospital
 from dpublish.methods.linear_models import model as synopsis_model
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from dpublish.testing import frequency_p_value
-from hospital_methods import CONTRIBUTION, HOME, METHODS
+from hospital_methods import CONTRIBUTION, HOME, METHODS, PERSONALIZED
 from replay import ROUNDING, Tape, path_loss, watch
 
 EPSILON = Fraction(3, 2)
@@ -238,6 +238,77 @@ def test_a_wrong_bound_is_caught(name, twin):
 @pytest.mark.parametrize("name", CASES)
 def test_an_epsilon_that_is_not_divided_is_caught(name):
     assert worst_loss(runner(name, CONTRIBUTION * EPSILON)) > float(EPSILON) + ROUNDING
+
+
+# --- Each patient's own epsilon: the least that any of their visits accepts ----------------------
+
+PERSONAL = {
+    "minimum": PERSONALIZED,
+    "threshold": PERSONALIZED | {"threshold": "1"},
+    "partitioning": PERSONALIZED,
+}
+TOP = Fraction(2)
+
+
+def _accepting(rows, *accepted):
+    """Let the first rows accept these levels, and all others the last of them."""
+    levels = [*accepted, *accepted[-1:] * rows.num_rows][: rows.num_rows]
+    return rows.set_column(rows.column_names.index("accepts"), "accepts", pa.array(levels))
+
+
+ACCEPTING = {
+    Fraction(level): _accepting(ALIKE, *[LEVELS[-1]] * 17, level, *LEVELS[-1:]) for level in LEVELS
+}
+"""One of the newcomer's thirty visits accepts the level, all others the largest."""
+
+
+def personal_runner(name, *, rule=lambda rows: rows):
+    method = make_method(name, {**PERSONAL[name], "contribution": CONTRIBUTION})
+    schema = method.prepare(SCHEMA)
+
+    def run(rows, rng, progress):
+        table = open_table(rule(rows), schema)
+        release = method.release(table, budget=method.budget(TOP), rng=rng, progress=progress)
+        return release, release.metadata(), release.tables(), release.summary()
+
+    return method, run
+
+
+def excess(method, run):
+    """Tell by how much a newcomer of any level may lose more than that level pays."""
+    played = Tape()
+    seen = watch(partial(run, VISITS), played)
+    found = []
+    for level, visits in ACCEPTING.items():
+        for put in (last, first, scattered):
+            tape = Tape(played)
+            assert watch(partial(run, put(VISITS, visits)), tape) == seen
+            paid = method.spending(TOP)[level]
+            assert paid <= level
+            found.append(path_loss(played, tape, changes=ANY) - float(paid))
+    return max(found)
+
+
+@pytest.mark.parametrize("name", PERSONAL)
+def test_a_patient_loses_at_most_what_the_least_of_their_visits_accepts(name):
+    assert excess(*personal_runner(name)) <= ROUNDING
+
+
+def level_of_each_visit(rows):
+    """Bound the visits first, and let each of those that stay have its own level."""
+    return _first_of_each(rows, range(rows.num_rows))
+
+
+def largest_level(rows):
+    units, accepted = (rows[name].to_pylist() for name in ("patient_id", "accepts"))
+    most = dict(sorted(zip(units, map(float, accepted), strict=True), key=lambda pair: pair[1]))
+    levels = pa.array([format(most[unit], "g") for unit in units])
+    return rows.set_column(rows.column_names.index("accepts"), "accepts", levels)
+
+
+@pytest.mark.parametrize("twin", [level_of_each_visit, largest_level, bound_skipped])
+def test_a_wrong_level_of_a_patient_is_caught(twin):
+    assert excess(*personal_runner("threshold", rule=twin)) > ROUNDING
 
 
 # --- Streams: the patient comes at every step ---------------------------------------------------

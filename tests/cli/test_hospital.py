@@ -13,8 +13,8 @@ from dpublish.core.folder.folder import load
 from dpublish.datasets.hospital import LEVELS, SCHEMA, hospital
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.folder import load_stream
-from dpublish.privacy.neighbors import AddRemoveUnit
-from hospital_methods import CONTRIBUTION, METHODS, STREAM
+from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord
+from hospital_methods import CONTRIBUTION, METHODS, PERSONALIZED, STREAM
 
 PATIENTS, EPSILON = 600, Fraction(1, 2)
 UNIT = AddRemoveUnit("patient_id")
@@ -111,3 +111,18 @@ def test_a_stream_of_months_hides_a_patient_in_all_of_them(run, folder):
     assert stream.receipt.epsilon == EPSILON
     with Ledger(folder / "books.db") as ledger:
         assert ledger.status("months").left == 0
+
+
+def test_a_personalized_release_costs_a_patient_what_the_least_of_their_visits_accepts(run, folder):
+    options = (*words_of(PERSONALIZED), "--data", "visits.csv", *PAID, "--dataset", "accepted")
+    done = run("release", "--method", "minimum", *options, "-o", "accepted")
+    assert done.code == 0, done.err
+    receipt = load(folder / "accepted").receipt
+    assert isinstance(receipt.neighbors, PersonalRecord)
+    assert receipt.neighbors.unit == "patient_id"
+    assert receipt.contribution == CONTRIBUTION
+    assert [level for level, _ in receipt.personal] == [Fraction(level) for level in LEVELS]
+    with Ledger(folder / "books.db") as ledger:
+        spent = {each.level: each.spent for each in ledger.status("accepted").levels}
+    assert spent == dict(receipt.personal)
+    assert all(amount <= level * EPSILON / 2 for level, amount in spent.items())
