@@ -31,9 +31,11 @@ def demo(folder: str, fresh: bool, patients: int) -> None:
     say(f"{path}/visits.toml is its schema: what is public about the table.")
     say('Its first lines say unit = "patient_id": all visits of one patient are hidden together.')
     say()
-    for words in _STORY:
-        _step(path, words)
-    say()
+    for part in _STORY:
+        if isinstance(part, str):
+            say(part)
+        else:
+            _step(path, part)
     say(f"Done.  Open {path}/by-ward/report.html in a browser, or in Python:")
     say(f"  import dpublish; dpublish.load('{path}/by-month').count('ward = Surgery')")
 
@@ -42,19 +44,27 @@ _SCHEMA = ("--schema", "visits.toml")
 _PAID = (*_SCHEMA, "--data", "visits.csv", "--ledger", "books.db", "--dataset", "hospital")
 _MEASURES = "count, mean(cost), median(stay)"
 _STATISTICS = ("--method", "statistics", "--measures", _MEASURES, "--by", "ward")
-_MONTHS = ("--method", "histogram", "--columns", "admitted,ward", "--contribution", "4")
+_MONTHS = ("--method", "histogram", "--columns", "admitted,ward")
 _NETWORK = ("--method", "privbayes", "--columns", "age,sex,ward,stay,readmitted")
+_KEPT = ("--contribution", "4")
 
-_STORY: tuple[tuple[str, ...], ...] = (
+_STORY: tuple[str | tuple[str, ...], ...] = (
     ("schema", "check", "visits.toml"),
+    "The ledger keeps account of epsilon: 3 in all for this table, and not a bit more.",
     ("ledger", "create", "books.db"),
     ("ledger", "add", "books.db", "hospital", "--cap", "3"),
-    ("plan", *_MONTHS, *_SCHEMA, "--epsilon", "1"),
-    ("release", *_STATISTICS, "--contribution", "4", *_PAID, "--epsilon", "1", "-o", "by-ward"),
-    ("release", *_MONTHS, *_PAID, "--epsilon", "1", "-o", "by-month"),
+    "A plan reads no row.  At most 4 visits of each patient are kept, and noise hides all 4.",
+    ("plan", *_MONTHS, *_KEPT, *_SCHEMA, "--epsilon", "1"),
+    "Statistics by ward, each with a confidence interval.",
+    ("release", *_STATISTICS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "by-ward"),
+    ("statistics", "by-ward", "--no-totals"),
+    "Visits by month and ward; whoever has the release may count in it, for free.",
+    ("release", *_MONTHS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "by-month"),
     ("count", "by-month", "admitted in 2024-01..2024-03 and ward = Cardiology"),
-    ("release", *_NETWORK, "--contribution", "4", *_PAID, "--epsilon", "1", "-o", "network"),
+    "Synthetic visits, as many as you like.",
+    ("release", *_NETWORK, *_KEPT, *_PAID, "--epsilon", "1", "-o", "network"),
     ("rows", "network", "-n", "1000", "-o", "synthetic.csv"),
+    "The ledger is debited before any row is read, and nobody can change it unnoticed.",
     ("ledger", "show", "books.db"),
     ("ledger", "verify", "books.db", "--release", "by-ward", "--release", "by-month"),
 )
