@@ -207,7 +207,7 @@ class PersonalizedEM(PersonalSettings):
         if self.statistic == "count":
             summary = f"a count, within {figures[target]:,.0f} of the truth (95 %)"
         else:
-            bound = f"{figures[target]:,.0f} people"
+            bound = f"{figures[target]:,.0f} records"
             summary = f"a median; its two sides differ by at most {bound} (95 %)"
         return ExpectedError(summary, figures, target)
 

@@ -48,6 +48,8 @@ class PersonalSettings(Method[Any]):
         sizes: Number of eligible people at each level, for the mode `"frame"`.
         rule: Levels by the preference column's values, such as `"0..17=0.01, 18..=1"`.
         derived: Confirms that the levels of a rule may tell something about its column.
+        contribution: Most rows of one person that are kept, where the schema names a unit; all
+            rows of a person are then hidden together, at the smallest level of them all.
     """
 
     takes_levels: ClassVar[bool] = True

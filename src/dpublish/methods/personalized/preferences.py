@@ -336,7 +336,7 @@ class Preferences:
 
         Privacy:
             Which rows of a person stay, and at which level, depends on that person's rows alone
-            (docs/proofs/contribution_bound.md).  So adding or removing a person of level e adds
+            (docs/proofs/personal_units.md).  So adding or removing a person of level e adds
             or removes at most `most` rows of the result, all of them at level e, and one who has
             no level changes nothing.
         """

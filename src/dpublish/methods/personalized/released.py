@@ -225,8 +225,10 @@ class PersonalizedRelease(Release):
 
     def summary(self) -> dict[str, str]:
         """Describe parts, levels and assumptions in a few words."""
+        each = "" if self.receipt.contribution is None else " for each row"
         listed = [
-            f"{p.level_names} (epsilon {format_short(p.epsilon)})" for p in self.parts[:_LISTED]
+            f"{p.level_names} (epsilon {format_short(p.epsilon)}{each})"
+            for p in self.parts[:_LISTED]
         ]
         more = len(self.parts) - len(listed)
         described = {
@@ -362,7 +364,7 @@ class PersonalizedAnswer(Release):
         if "sides_differ_95" in self.expected:
             width = self.expected["sides_differ_95"]
             lines["error"] = (
-                f"the people below it and above it differ by at most {width:,.0f} more than "
+                f"the records below it and above it differ by at most {width:,.0f} more than "
                 "those in it, with probability 95 %"
             )
         return lines

@@ -90,7 +90,8 @@ def _listed(release: PersonalizedRelease) -> Listing:
     caption = "The parts: whose records, published with which epsilon, and how much they count."
     if len(parts) < len(release.parts):
         caption += f" The first {len(parts)} of {len(release.parts):,} are shown."
-    headers = ["part", "people of", "epsilon", "people", "weight", "scale", "published"]
+    cost = "epsilon" if release.receipt.contribution is None else "epsilon of a row"
+    headers = ["part", "people of", cost, "people", "weight", "scale", "published"]
     return Listing(headers, rows, caption)
 
 
