@@ -75,7 +75,7 @@ def test_a_number_of_bins_cuts_days_evenly_and_names_them():
     assert days.axis().labels[0] == "2024-01-01"
 
 
-def test_bins_that_nobody_states_follow_from_the_bounds():
+def test_bins_that_are_not_stated_follow_from_the_bounds():
     assert column("x", "date", bounds=["2024-01-01", "2024-01-31"]).axis().labels[0] == "2024-01-01"
     assert column("x", "date", bounds=TWO_YEARS).axis().labels[0] == "2023-01"
     assert column("x", "date", bounds=["1900", "2024"]).axis().labels[0] == "1900"
@@ -359,7 +359,7 @@ def test_a_run_of_bins_is_named_by_its_ends():
     assert found == ("2023-Q1", "2023-04..2023-05", "2023-06..2024-12")
 
 
-def test_dates_have_no_place_among_categories():
+def test_a_part_of_a_date_has_no_size():
     weekday = column("weekday", source=admitted(), part="weekday")
     with pytest.raises(InvalidParameter, match="kind ordinal"):
         weekday.values(pa.array(["Monday"]))

@@ -9,6 +9,7 @@ import pytest
 
 from dpublish.data.stamps import Clock, StampReader, require_format, write_stamps
 from dpublish.errors import InvalidSchema, UnreadableData
+from dpublish.randomness import plain_generator
 
 EPOCH = datetime(1970, 1, 1)
 PARIS = Clock.of("Europe/Paris", 1_672_531_200, 1_735_689_599)
@@ -71,6 +72,30 @@ def test_bytes_that_are_no_text_are_missing():
     raw = pa.array([b"\xff\xfe", b"2024-01-01\xff", b"2024-01-01"], pa.binary())
     array = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
     assert days(array) == [None, None, date(2024, 1, 1)]
+
+
+def test_bytes_and_patterns_read_the_same_times():
+    rng = plain_generator(8)
+    stems = np.datetime_as_string(
+        rng.integers(-70_000_000_000, 250_000_000_000, 3_000).astype("M8[s]")
+    )
+    letters = "0123456789-:TtZz +x\u00e9"
+    texts = []
+    for number, stem in enumerate(stems.tolist()):
+        text = stem + ("", "Z", "z", ".5", "+01:00", "+", "0")[number % 7]
+        for _ in range(number % 3):
+            at = int(rng.integers(0, len(text)))
+            text = text[:at] + letters[int(rng.integers(0, len(letters)))] + text[at + 1 :]
+        texts.append(text)
+    texts += ["2023-02-29T00:00:00", "2024-01-01T24:00:00", "2024-01-01T23:60:00Z", ""]
+    texts += ["2024-01-01T23:59:60", "0000-01-01T00:00:00", "2024-13-01 00:00:00", "2024-01-01"]
+    reader = StampReader("datetime", PARIS)
+    array = pa.array([*texts, None], pa.large_string())
+    found = reader.read(array, "seen")
+    assert np.array_equal(found, reader._match(array), equal_nan=True)
+    assert 900 < np.isfinite(found).sum() < 2_500
+    sliced = reader.read(array.slice(5, 100), "seen")
+    assert np.array_equal(sliced, found[5:105], equal_nan=True)
 
 
 @pytest.mark.parametrize(
