@@ -12,6 +12,7 @@ import pytest
 from pyarrow import csv
 
 from dpublish.datasets.census import census
+from dpublish.datasets.hospital import hospital
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -32,16 +33,16 @@ def run(command, folder, **variables):
 
 
 def test_the_readme_runs_as_written(tmp_path):
-    csv.write_csv(census(500), tmp_path / "people.csv")
+    csv.write_csv(hospital(500), tmp_path / "visits.csv")
     shell, python = blocks("README.md", "sh"), blocks("README.md", "python")
     assert len(shell) >= 2
     assert len(python) == 1
     out = run(["bash", "-euo", "pipefail", "-c", "\n".join(shell)], tmp_path)
     assert "the chain is whole" in out
-    assert (tmp_path / "ages" / "report.html").is_file()
+    assert (tmp_path / "months" / "report.html").is_file()
     out = run([sys.executable, "-c", python[0]], tmp_path)
     assert "confidence" in out
-    assert "'age'" in out
+    assert "'ward'" in out
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -49,8 +50,8 @@ def test_an_example_runs_and_prints_something_worth_looking_at(example, tmp_path
     assert len(run([sys.executable, str(example)], tmp_path).splitlines()) >= 5
 
 
-def test_there_are_nine_examples():
-    assert len(EXAMPLES) == 9
+def test_there_are_ten_examples():
+    assert len(EXAMPLES) == 10
 
 
 def test_the_example_method_works_as_an_installed_package(tmp_path):

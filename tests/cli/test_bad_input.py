@@ -189,7 +189,7 @@ def test_numbers_that_cannot_be_drawn(release, run):
     refused(run("rows", "out", "-n", str(10**12), "-o", "x.csv"), 1, "rows")
     words = ["plan", "--method", "histogram", "--columns", "age", "--schema", "people.toml"]
     refused(run(*words, "--epsilon", "1", "--rows", "-5"), 1, "rows")
-    refused(run("demo", "story", "--records", "-5"), 1, "records")
+    refused(run("demo", "story", "--patients", "-5"), 1, "patients")
 
 
 def test_a_report_is_not_written_through_a_link(release, run, workdir):

@@ -12,7 +12,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.ledger.ledger import Ledger
-from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 from dpublish.randomness import secure
 
 
@@ -298,11 +298,15 @@ def test_experiments_are_listed_and_run(run, workdir):
 
 
 def test_the_demo_tells_its_whole_story(run, workdir):
-    done = run("demo", "story", "--records", "2000")
+    done = run("demo", "story", "--patients", "500")
     assert done.code == 0, done.err
-    assert (workdir / "story" / "by-age" / "report.html").is_file()
-    assert load(workdir / "story" / "top-work").values
-    assert load(workdir / "story" / "incomes").rows(5).num_rows == 5
+    assert (workdir / "story" / "by-ward" / "report.html").is_file()
+    by_month = load(workdir / "story" / "by-month")
+    assert by_month.receipt.neighbors == AddRemoveUnit("patient_id")
+    assert by_month.count("admitted in 2024-01..2024-03").value > 0
+    assert load(workdir / "story" / "network").rows(5).num_rows == 5
+    with Ledger(workdir / "story" / "books.db") as ledger:
+        assert ledger.status("hospital").left == 0
     assert run("demo", "story").code == 1  # an earlier demo is not overwritten unasked
     (workdir / "mine").mkdir()
     assert run("demo", "mine", "--fresh").code == 1

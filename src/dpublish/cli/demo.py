@@ -17,43 +17,56 @@ _MARK = ".dpublish-demo"
 @click.command()
 @click.argument("folder", default="dpublish-demo", shell_complete=complete_files)
 @click.option("--fresh", is_flag=True, help="Start over if an earlier demo is there.")
-@click.option("--records", default=20_000, show_default=True, help="How many people to simulate.")
-def demo(folder: str, fresh: bool, records: int) -> None:
-    """Publish from a simulated census in three ways, and use what was published."""
+@click.option("--patients", default=20_000, show_default=True, help="How many to simulate.")
+def demo(folder: str, fresh: bool, patients: int) -> None:
+    """Publish from the visits of a simulated hospital, and use what was published.
+
+    A patient has one visit or fifty; every release hides all visits of any one patient.
+    """
     path = Path(folder)
-    require_count(records=records, at_least=0)
+    require_count(patients=patients, at_least=0)
     _prepare(path, fresh)
-    _write_inputs(path, records)
-    say(f"{path}/people.csv is a simulated census of {records:,} people.")
-    say(f"{path}/people.toml is its schema: what is public about the table.")
+    _write_inputs(path, patients)
+    say(f"{path}/visits.csv has the visits of {patients:,} simulated patients, several of most.")
+    say(f"{path}/visits.toml is its schema: what is public about the table.")
+    say('Its first lines say unit = "patient_id": all visits of one patient are hidden together.')
     say()
-    for words in _STORY:
-        _step(path, words)
-    say()
-    say(f"Done.  Open {path}/by-age/report.html in a browser, or in Python:")
-    say(f"  import dpublish; dpublish.load('{path}/by-age').count('age in 31..45')")
+    for part in _STORY:
+        if isinstance(part, str):
+            say(part)
+        else:
+            _step(path, part)
+    say(f"Done.  Open {path}/by-ward/report.html in a browser, or in Python:")
+    say(f"  import dpublish; dpublish.load('{path}/by-month').count('ward = Surgery')")
 
 
-_HISTOGRAM = ("--method", "histogram", "--columns", "age,sex,income", "--schema", "people.toml")
-_RANKING = ("--method", "topk", "--column", "work", "--count", "3", "--with-counts")
-_GRID = ("--method", "privpfc", "--target", "income")
-_PAID = ("--data", "people.csv", "--ledger", "books.db", "--dataset", "census")
+_SCHEMA = ("--schema", "visits.toml")
+_PAID = (*_SCHEMA, "--data", "visits.csv", "--ledger", "books.db", "--dataset", "hospital")
+_MEASURES = "count, mean(cost), median(stay)"
+_STATISTICS = ("--method", "statistics", "--measures", _MEASURES, "--by", "ward")
+_MONTHS = ("--method", "histogram", "--columns", "admitted,ward")
+_NETWORK = ("--method", "privbayes", "--columns", "age,sex,ward,stay,readmitted")
+_KEPT = ("--contribution", "4")
 
-_STORY: tuple[tuple[str, ...], ...] = (
-    ("schema", "check", "people.toml"),
+_STORY: tuple[str | tuple[str, ...], ...] = (
+    ("schema", "check", "visits.toml"),
+    "The ledger keeps account of epsilon: 3 in all for this table, and not a bit more.",
     ("ledger", "create", "books.db"),
-    ("ledger", "add", "books.db", "census", "--cap", "1.0"),
-    ("plan", *_HISTOGRAM, "--epsilon", "0.5"),
-    ("release", *_HISTOGRAM, *_PAID, "--epsilon", "0.5", "-o", "by-age"),
-    ("release", *_RANKING, "--schema", "people.toml", *_PAID, "--epsilon", "0.2", "-o", "top-work"),
-    ("release", *_GRID, "--schema", "people.toml", *_PAID, "--epsilon", "0.3", "-o", "incomes"),
-    ("count", "by-age", 'age in 31..45 and sex = Female and income = ">50K"'),
-    ("rows", "by-age", "-o", "synthetic.csv"),
-    ("rows", "incomes", "-n", "1000", "-o", "to-train-on.csv"),
-    ("predict", "incomes", "people.csv", "-o", "predicted.csv"),
-    ("evaluate", "incomes", "--against", "people.csv", "--classifiers", "direct"),
+    ("ledger", "add", "books.db", "hospital", "--cap", "3"),
+    "A plan reads no row.  At most 4 visits of each patient are kept, and noise hides all 4.",
+    ("plan", *_MONTHS, *_KEPT, *_SCHEMA, "--epsilon", "1"),
+    "Statistics by ward, each with a confidence interval.",
+    ("release", *_STATISTICS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "by-ward"),
+    ("statistics", "by-ward", "--no-totals"),
+    "Visits by month and ward; whoever has the release may count in it, for free.",
+    ("release", *_MONTHS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "by-month"),
+    ("count", "by-month", "admitted in 2024-01..2024-03 and ward = Cardiology"),
+    "Synthetic visits, as many as you like.",
+    ("release", *_NETWORK, *_KEPT, *_PAID, "--epsilon", "1", "-o", "network"),
+    ("rows", "network", "-n", "1000", "-o", "synthetic.csv"),
+    "The ledger is debited before any row is read, and nobody can change it unnoticed.",
     ("ledger", "show", "books.db"),
-    ("ledger", "verify", "books.db", "--release", "by-age", "--release", "incomes"),
+    ("ledger", "verify", "books.db", "--release", "by-ward", "--release", "by-month"),
 )
 
 
@@ -71,13 +84,13 @@ def _prepare(path: Path, fresh: bool) -> None:
         raise InputError(f"cannot create {path} ({error.strerror})") from None
 
 
-def _write_inputs(path: Path, records: int) -> None:
+def _write_inputs(path: Path, patients: int) -> None:
     from pyarrow import csv
 
-    from dpublish.datasets.census import SCHEMA, census
+    from dpublish.datasets.hospital import SCHEMA, hospital
 
-    csv.write_csv(census(records), path / "people.csv")
-    (path / "people.toml").write_text(SCHEMA, "utf-8")
+    csv.write_csv(hospital(patients), path / "visits.csv")
+    (path / "visits.toml").write_text(SCHEMA, "utf-8")
 
 
 def _step(path: Path, words: tuple[str, ...]) -> None:

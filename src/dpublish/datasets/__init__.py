@@ -1,7 +1,7 @@
 """Simulated data and public benchmarks, each with its schema.
 
-`census`, `loans`, `baskets`, `point_cloud` and `simulated_shapes` simulate rows; `table` opens
-them with their schema, ready for a method.  No person in them exists.
+`hospital`, `census`, `loans`, `baskets`, `point_cloud` and `simulated_shapes` simulate rows;
+`table` opens them with their schema, ready for a method.  No person in them exists.
 
 >>> from dpublish import Budget, Histogram, datasets, seeded
 >>> people = datasets.table("census", 1_000)
@@ -25,6 +25,8 @@ from dpublish.data.table import Table
 from dpublish.datasets.baskets import baskets, baskets_schema
 from dpublish.datasets.census import SCHEMA as _CENSUS
 from dpublish.datasets.census import census
+from dpublish.datasets.hospital import SCHEMA as _HOSPITAL
+from dpublish.datasets.hospital import hospital
 from dpublish.datasets.loans import SCHEMA as _LOANS
 from dpublish.datasets.loans import loans
 from dpublish.datasets.point_clouds import POINT_SETS, point_cloud
@@ -35,6 +37,7 @@ __all__ = [
     "NAMES",
     "baskets",
     "census",
+    "hospital",
     "loans",
     "point_cloud",
     "schema",
@@ -56,11 +59,16 @@ def _baskets(records: int, seed: int) -> pa.Table:
     return baskets(records, seed=seed)
 
 
+def _hospital(patients: int, seed: int) -> pa.Table:
+    return hospital(patients, seed=seed)
+
+
 def _points(records: int, seed: int) -> pa.Table:
     return point_cloud(5, 4, records, seed=seed)
 
 
 _SIMULATED = {
+    "hospital": _Simulated(_hospital, _parsed(_HOSPITAL)),
     "census": _Simulated(census, _parsed(_CENSUS)),
     "loans": _Simulated(loans, _parsed(_LOANS)),
     "baskets": _Simulated(_baskets, _parsed(baskets_schema())),
@@ -75,10 +83,11 @@ def table(name: str, records: int = 20_000, *, seed: int = 2024) -> Table:
     """Simulate a dataset and open it with its schema, ready for a method.
 
     Args:
-        name: `"census"` (people), `"loans"` (with a class to predict), `"baskets"` (of items; a
-            basket is protected as a whole), `"points"` (five clusters in four dimensions) or
-            `"shapes"` (five clusters of different shapes in the plane).
-        records: Number of people, loans, baskets or points.
+        name: `"hospital"` (visits; a patient is protected as a whole), `"census"` (people),
+            `"loans"` (with a class to predict), `"baskets"` (of items; a basket is protected as
+            a whole), `"points"` (five clusters in four dimensions) or `"shapes"` (five clusters
+            of different shapes in the plane).
+        records: Number of patients, people, loans, baskets or points.
         seed: The same seed simulates the same rows.
 
     >>> people = table("census", 100)
