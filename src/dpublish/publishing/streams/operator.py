@@ -319,7 +319,7 @@ def open_snapshot(snapshot: Table | Any, schema: Schema, columns: Sequence[str])
     table: Table = snapshot
     if table.schema != schema:
         raise InvalidParameter("the snapshot has another schema than the stream")
-    opened = getattr(table, "opened", schema.names)
+    opened = snapshot.opened if hasattr(type(snapshot), "opened") else schema.names
     for name in columns:
         if name not in opened:
             raise InvalidParameter(f"the snapshot was opened without column {name!r}; name it")
