@@ -123,7 +123,7 @@ def test_what_each_account_and_each_grant_hides_is_shown(run, workdir):
     [people, rides] = [line for line in shown.splitlines() if "interrupted or running" in line]
     assert "one record" in people
     assert "0.5 per window of 24" in rides
-    assert "all rows of one 'driver' in any 24 consecutive snapshots" in rides
+    assert "all records of one person ('driver') in any 24 consecutive snapshots" in rides
     assert "rides: cap, spent and left are per window of 24 snapshots" in shown
     told = {each["dataset"]: each for each in run("ledger", "show", "books.db", "--json").json()}
     assert told["people"]["hides"] == {"name": "add-remove-record"}

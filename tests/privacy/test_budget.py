@@ -128,7 +128,7 @@ def test_a_sample_costs_at_most_the_budget_and_hardly_less(epsilon, rate):
 
 def test_a_sample_of_rows_does_not_help_to_hide_a_unit():
     share = Budget.granted("1", grant=GRANT, hides=UNIT)
-    with pytest.raises(InvalidParameter, match="all rows of one 'basket'"):
+    with pytest.raises(InvalidParameter, match=r"all records of one person \('basket'\)"):
         share.amplified(Fraction(1, 2))
     assert not share.is_used
 

@@ -41,7 +41,7 @@ def test_notions_have_names_and_descriptions_of_their_own():
 
 def test_the_description_says_whose_rows_and_how_long():
     assert UserInWindow("person", 3).describe() == (
-        "all rows of any one 'person' within 3 consecutive snapshots were added or removed"
+        "all records of any one person within 3 consecutive snapshots were added or removed"
     )
 
 

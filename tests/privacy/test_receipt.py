@@ -109,7 +109,8 @@ def test_the_guarantee_is_in_plain_words():
         "record were added to the table or removed from it: no outcome's probability differs by "
         "more than a factor of e^ε = e^0.5 ≈ 1.64872."
     )
-    assert "rows of any one 'person'" in issue(neighbors=AddRemoveUnit("person")).guarantee()
+    told = issue(neighbors=AddRemoveUnit("patient_id")).guarantee()
+    assert "if all records of any one person ('patient_id') were added" in told
     assert "e^(1/3) ≈ 1.39561" in issue(Budget.granted("1/3", grant=GRANT)).guarantee()
     assert "factor of e^ε = e^1000000." in issue(Budget.granted("1e6", grant=GRANT)).guarantee()
 

@@ -20,7 +20,7 @@ Ask = Callable[[str], Answer]
 
 PLAIN_COUNT = "a plain count of rows in the clear: the file is read as public, nothing is protected"
 _LONGEST = 100_000
-_HEADERS = ("query", "value", "low", "high", "confidence", "assumption")
+_HEADERS = ("query", "value", "low", "high", "confidence", "assumption", "counts")
 
 
 def asker(source: str, schema_path: str | None, confidence: float, time: str | None = None) -> Ask:
@@ -93,6 +93,8 @@ def say_answer(query: str, answer: Answer, as_json: bool) -> None:
         say_json({"query": query, **answer.to_dict()})
         return
     say(str(answer))
+    if answer.counts:
+        say(f"  counted: {answer.counts}")
     if answer.assumption:
         say(f"  note: {answer.assumption}")
 
@@ -114,6 +116,8 @@ def say_answers(
     else:
         shown = [[query, *_told(answer)] for query, answer in zip(texts, answers, strict=True)]
         say_table(["query", "count", "low", "high"], shown)
+        for counted in dict.fromkeys(a.counts for a in answers if a.counts):
+            say(f"  counted: {counted}")
         for note in dict.fromkeys(a.assumption for a in answers if a.assumption):
             say(f"  note: {note}")
 

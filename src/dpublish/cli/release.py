@@ -22,6 +22,7 @@ from dpublish.cli.output import (
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.cli.source_options import Rows, source_options
 from dpublish.core.catalog import STREAMS
+from dpublish.core.coverage import what_is_counted
 from dpublish.core.method import Method
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
@@ -131,6 +132,7 @@ def _tell(published: Release, status: Status, output: str, as_json: bool) -> Non
             {
                 "path": output,
                 "kind": published.kind,
+                "counts": what_is_counted(published),
                 "receipt": published.receipt.to_dict(),
                 "expected_error": published.expected_error(),
                 "left": format_epsilon(status.left),
@@ -141,6 +143,8 @@ def _tell(published: Release, status: Status, output: str, as_json: bool) -> Non
     say(f"published {output}  (open {output.rstrip('/')}/report.html)")
     for name, text in published.summary().items():
         say(f"  {name}: {text}")
+    say(f"  in it: {what_is_counted(published)}")
+    say(f"  hidden: {published.receipt.neighbors.brief()}")
     _say_cost(published, status)
 
 

@@ -1,6 +1,6 @@
 """An answer with a confidence interval."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpublish.accuracy.rounding import format_number
@@ -15,7 +15,7 @@ class Answer:
 
     Without an interval (`low` and `high` are None) no honest one is known.
     The interval covers the noise.  What it does not cover, such as records assumed to lie
-    evenly within a cell, is stated in `assumption`.
+    evenly within a cell, is stated in `assumption`; `counts` says which records were counted.
     """
 
     value: float
@@ -23,6 +23,7 @@ class Answer:
     high: float | None
     confidence: float
     assumption: str | None = None
+    counts: str | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Turn the answer into plain values for a file."""

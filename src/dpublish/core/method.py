@@ -378,7 +378,8 @@ def refuse_steps(table: Table, hidden: Neighbors) -> None:
 
 def require_columns(method: Method[Any], table: Table) -> None:
     """Refuse a table that was opened without a column that the method reads; reads no rows."""
-    opened = getattr(table, "opened", table.schema.names)
+    told: Any = table
+    opened = told.opened if hasattr(type(table), "opened") else table.schema.names
     for name in method.reads(table.schema):
         if name not in opened:
             raise InvalidParameter(

@@ -28,7 +28,8 @@ field.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
+from functools import wraps
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -39,6 +40,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
 from dpublish.core.codecs import PLAIN, Codec
+from dpublish.core.coverage import what_is_counted
 from dpublish.core.folder.signing import SigningKey, signing_key
 from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.data.axis import Axis
@@ -145,6 +147,22 @@ class Release(ABC):
     receipt: Receipt
     schema: Schema
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every answer of a count say what was counted."""
+        super().__init_subclass__(**options)
+        if "count" in vars(cls):
+            cls.count = _telling(cls.count)  # type: ignore[method-assign]
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns whose missing rules decide which records are in the release."""
+        return self.schema.names
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out, even where missing is a category."""
+        return False
+
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:
         """Return the published value as tables; each becomes one Parquet file."""
@@ -234,6 +252,16 @@ class Release(ABC):
         from dpublish.core.folder.folder import save  # the folder knows all kinds of release
 
         return save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+
+
+def _telling(count: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Make a count say what it counts; public, from the schema and the receipt alone."""
+
+    @wraps(count)
+    def told(self: Release, *args: Any, **options: Any) -> Answer:
+        return replace(count(self, *args, **options), counts=what_is_counted(self))
+
+    return told
 
 
 class CellRelease(Release):

@@ -6,7 +6,7 @@ questionnaire), never from the rows: whatever is learned from the rows has to be
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -26,7 +26,7 @@ from dpublish.data.periods import DateKind
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
 from dpublish.errors import InvalidParameter, InvalidSchema, require_count, require_known
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import PERSON, AddRemoveRecord, AddRemoveUnit, require_noun
 
 DEFAULT_BINS = 16
 KINDS = ("numeric", "integer", "date", "datetime", "category", "ordinal")
@@ -42,6 +42,7 @@ class Schema:
         unit: Column whose value all rows of one person (basket, ...) share; None if every
             row is a person of its own.
         name: What the table is called in reports.
+        unit_name: What one unit is, for messages, if it is no person: a basket, a household.
 
     >>> schema = Schema((column("age", "integer", bounds=[17, 90]),))
     >>> schema["age"].size, schema.names
@@ -51,6 +52,7 @@ class Schema:
     columns: tuple[Column, ...]
     unit: str | None = None
     name: str = "table"
+    unit_name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -62,6 +64,8 @@ class Schema:
             raise InvalidSchema(
                 "unit is blank; name the column that tells units apart, or remove it"
             )
+        if self.unit_name is not None:
+            require_noun(self.unit_name)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Schema":
@@ -83,7 +87,12 @@ class Schema:
     @property
     def neighbors(self) -> AddRemoveRecord | AddRemoveUnit:
         """The change to the table that a release must not reveal."""
-        return AddRemoveRecord() if self.unit is None else AddRemoveUnit(self.unit)
+        return AddRemoveRecord() if self.unit is None else AddRemoveUnit(self.unit, self.unit_noun)
+
+    @property
+    def unit_noun(self) -> str:
+        """What one unit is: a person, unless the owner says otherwise."""
+        return PERSON if self.unit_name is None else self.unit_name
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._by_name:

@@ -71,6 +71,7 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
     columns: dict[str, dict[str, Any]] | list[dict[str, Any]]
     name: str = "table"
     unit: str | None = None
+    unit_name: str | None = None
 
 
 _File = TypeVar("_File", _ColumnFile, _SchemaFile, _CodeFile)
@@ -100,6 +101,7 @@ _SCHEMA_KEYS = {
     "columns": "a table for each column, [columns.NAME]",
     "name": "text",
     "unit": "text, the name of a column",
+    "unit_name": "text, what one unit is if it is no person: basket, household",
 }
 
 
@@ -123,9 +125,8 @@ def to_dict(schema: Schema) -> dict[str, Any]:
     >>> to_dict(Schema((column("age", "integer", bounds=[17, 90]),)))
     {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
     """
-    unit = {} if schema.unit is None else {"unit": schema.unit}
     columns = [{"name": each.name, **_plain_column(each, schema)} for each in schema.columns]
-    return {"name": schema.name, **unit, "columns": columns}
+    return {"name": schema.name, **_plain_unit(schema), "columns": columns}
 
 
 def from_dict(plain: Mapping[str, Any]) -> Schema:
@@ -145,7 +146,7 @@ def dumps_toml(schema: Schema) -> str:
     bounds = [17, 90]
     <BLANKLINE>
     """
-    head = {"name": schema.name} | ({} if schema.unit is None else {"unit": schema.unit})
+    head = {"name": schema.name, **_plain_unit(schema)}
     blocks = ["".join(f"{key} = {toml_value(value)}\n" for key, value in head.items())]
     for each in schema.columns:
         lines = [
@@ -153,6 +154,13 @@ def dumps_toml(schema: Schema) -> str:
         ]
         blocks.append(f"[columns.{toml_key(each.name)}]\n" + "".join(lines))
     return "\n".join(blocks)
+
+
+def _plain_unit(schema: Schema) -> dict[str, str]:
+    if schema.unit is None:
+        return {}
+    named = {} if schema.unit_name is None else {"unit_name": schema.unit_name}
+    return {"unit": schema.unit, **named}
 
 
 def _plain_column(each: Column, schema: Schema) -> dict[str, Any]:
@@ -229,8 +237,10 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
         raise InvalidSchema("\n  ".join([f"{len(told)} columns need attention", *told]))
     if told:
         raise InvalidSchema(told[0])
+    if top.unit_name is not None and top.unit is None:
+        raise InvalidSchema("unit_name says what a unit is, and there is none; name it in unit")
     columns = tuple(found[number] for number in sorted(found))
-    return Schema(columns, unit=top.unit, name=top.name)
+    return Schema(columns, unit=top.unit, name=top.name, unit_name=top.unit_name)
 
 
 def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:

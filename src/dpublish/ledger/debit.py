@@ -119,7 +119,7 @@ def _remedy(known: Neighbors, hides: Neighbors) -> str:
 def _alternative(known: Neighbors, hides: Neighbors) -> str:
     """Describe how the release could share the account, where that weakens no protection."""
     if isinstance(known, AddRemoveUnit) and isinstance(hides, AddRemoveRecord):
-        return f'. Or hide all rows of one {known.column!r} here, too: unit = "{known.column}"' + (
+        return f'. Or hide all records of one {known.who} here, too: unit = "{known.column}"' + (
             " in the schema, for a method that accepts a unit"
         )
     windows = [each for each in (known, hides) if isinstance(each, UserInWindow)]

@@ -4,12 +4,15 @@ The guarantee is always "the release would have looked almost the same if ...". 
 follows the dots is a value, carried by the table, the receipt and the report.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.levels import parse_levels
+
+PERSON = "person"
+"""What a unit is, unless the owner says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -42,43 +45,87 @@ class ReplaceRecord:
         return "one record exchanged for another"
 
 
-@dataclass(frozen=True)
-class AddRemoveUnit:
-    """All rows that share one value of `column` (a person, a basket) are added or removed."""
+class _Unit:
+    """What the notions of a unit share: the column that tells units apart, and what one is."""
 
     column: str
+    noun: str
+
+    @property
+    def who(self) -> str:
+        """Name a unit and the column by which it is known: person ('patient_id')."""
+        return self.noun if self.column == self.noun else f"{self.noun} ({self.column!r})"
+
+
+@dataclass(frozen=True)
+class AddRemoveUnit(_Unit):
+    """All records that share one value of `column` are added or removed: those of a person.
+
+    `noun` says what a unit is if it is no person: a basket, a household.  It is a word for
+    messages, and two notions that differ in it are the same.
+    """
+
+    column: str
+    noun: str = field(default=PERSON, compare=False, repr=False)
     name: ClassVar[str] = "add-remove-unit"
+
+    def __post_init__(self) -> None:
+        require_noun(self.noun)
 
     def describe(self) -> str:
         """Describe in plain words what is hidden."""
-        return f"all rows of any one {self.column!r} were added to the table or removed from it"
+        return f"all records of any one {self.who} were added to the table or removed from it"
 
     def brief(self) -> str:
         """Name what is hidden in a few words, for tables and messages."""
-        return f"all rows of one {self.column!r}"
+        return f"all records of one {self.who}"
 
 
 @dataclass(frozen=True)
-class UserInWindow:
-    """All rows of one user within any `window` consecutive snapshots are added or removed."""
+class UserInWindow(_Unit):
+    """All records of one person within any `window` consecutive snapshots are added or removed.
+
+    `noun` is as for `AddRemoveUnit`.
+    """
 
     column: str
     window: int
+    noun: str = field(default=PERSON, compare=False, repr=False)
     name: ClassVar[str] = "user-in-window"
 
     def __post_init__(self) -> None:
         require_count(window=self.window)
+        require_noun(self.noun)
 
     def describe(self) -> str:
         """Describe in plain words what is hidden."""
         return (
-            f"all rows of any one {self.column!r} within {self.window} consecutive snapshots "
+            f"all records of any one {self.who} within {self.window} consecutive snapshots "
             "were added or removed"
         )
 
     def brief(self) -> str:
         """Name what is hidden in a few words, for tables and messages."""
-        return f"all rows of one {self.column!r} in any {self.window:,} consecutive snapshots"
+        return f"all records of one {self.who} in any {self.window:,} consecutive snapshots"
+
+
+def require_noun(noun: object) -> None:
+    """Refuse what cannot stand for a unit in a sentence."""
+    if not isinstance(noun, str) or not noun.strip() or not noun.isprintable():
+        raise InvalidParameter("what a unit is must be a word, such as person or basket")
+
+
+def plural(noun: str) -> str:
+    """Write a noun for several.
+
+    >>> [plural(noun) for noun in ("person", "basket", "family", "address")]
+    ['people', 'baskets', 'families', 'addresses']
+    """
+    if noun == PERSON:
+        return "people"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 @dataclass(frozen=True)
@@ -172,6 +219,8 @@ def to_dict(neighbors: Neighbors) -> dict[str, Any]:
     plain = {"name": neighbors.name, **asdict(neighbors)}
     if isinstance(neighbors, PersonalRecord) and neighbors.unit is None:
         del plain["unit"]  # other notions look as they always did
+    if plain.get("noun") == PERSON:
+        del plain["noun"]
     return plain
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from dpublish.accuracy.rounding import format_number
+from dpublish.core.coverage import coverage_of
 from dpublish.core.method import figure_name
 from dpublish.core.released import Release, field_description
 from dpublish.plots.style import can_draw, plain_number
@@ -38,6 +39,7 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
         sections=[
             _guarantee(receipt),
             _published(release, own),
+            _covered(release),
             _accuracy(release),
             _cost(receipt),
             _settings(receipt),
@@ -74,6 +76,20 @@ def _published(release: Release, own: Section) -> Section:
         figures=own.figures,
         listings=own.listings,
         notes=() if can_draw() else [no_charts],
+    )
+
+
+def _covered(release: Release) -> Section:
+    """Say which records are in the release, and which are not."""
+    found = coverage_of(release)
+    return Section(
+        "What is in this release",
+        [f"In it are {found.counts}."],
+        pairs=found.columns,
+        notes=[
+            *found.limits,
+            "How many records that leaves out is not published: it would cost privacy.",
+        ],
     )
 
 

@@ -68,7 +68,7 @@ def test_a_stream_and_a_table_that_hide_the_same_unit_share_an_account(workspace
             dataset="rides",
             epsilon="0.5",
         )
-    with pytest.raises(InvalidParameter, match="hide all rows of one 'user', and this one would"):
+    with pytest.raises(InvalidParameter, match=r"one person \('user'\), and this one would"):
         start(workspace)
     start(workspace, FINITE).close()
     status, _, found = books(workspace)

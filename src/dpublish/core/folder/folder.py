@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dpublish.core.catalog import KINDS
+from dpublish.core.coverage import coverage_of, what_is_counted
 from dpublish.core.folder.manifest import (
     SIGNATURE,
     Differences,
@@ -236,7 +237,10 @@ def describe_package(
         "profile": "data-package",
         "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{release.kind}-{receipt.release_id[:8]}"),
         "title": f"{release.kind} released by dpublish",
-        "description": " ".join([*receipt.stamps, receipt.guarantee()]),
+        "description": " ".join(
+            [*receipt.stamps, receipt.guarantee(), *coverage_of(release).sentences()]
+        ),
+        "counts": what_is_counted(release),
         "created": receipt.created,
         "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
         "resources": [

@@ -184,6 +184,11 @@ class KMeansRelease(Release):
             return None
         return estimate_sizes(self.synopsis, self.box.scale(self.centers))
 
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out: it has no place among the others."""
+        return True
+
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query` in the noisy grid, with a confidence interval."""
         return self._grid_counts.cells.answer(query, confidence)

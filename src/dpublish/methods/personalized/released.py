@@ -119,6 +119,17 @@ class PersonalizedRelease(Release):
             return None
         return sum(part.people for part in self.parts)
 
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns whose missing rules decide which records are in the parts."""
+        asked = {name for part in self.parts for name in part.release.complete}
+        return tuple(name for name in self.schema.names if name in asked)
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out of a part."""
+        return any(part.release.needs_numbers for part in self.parts)
+
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, of the people that the parts stand for.
 
@@ -323,6 +334,16 @@ class PersonalizedAnswer(Release):
         if self._axis.holds_integers:
             high -= 1  # a bin of integers ends with the last one in it
         return (low + high) / 2
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns that the answer is about."""
+        return parse_query(self.query).columns if self.column is None else (self.column,)
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out: it has no place in a median."""
+        return self.statistic == "median"
 
     def count(self, query: str = "", *, confidence: float = KNOWN_CONFIDENCE) -> Answer:
         """Return the one count that was published; its interval is known for 95 % alone."""

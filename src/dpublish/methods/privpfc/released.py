@@ -161,6 +161,11 @@ class PrivPfCRelease(LabeledHistogramRelease):
             for name, one in drawn.items()
         }
 
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the grid's columns: a record that lacks another one is in its counts."""
+        return tuple(axis.column for axis in self.axes)
+
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`.
 

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.coverage import coverage_of, what_is_counted
 from dpublish.core.folder.folder import Layout, require_format
 from dpublish.core.folder.manifest import SIGNATURE, Differences
 from dpublish.core.folder.opening import (
@@ -340,7 +341,10 @@ def describe_stream(stream: StreamRelease) -> bytes:
             "profile": "data-package",
             "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{stream.kind}-{receipt.release_id[:8]}"),
             "title": f"{stream.kind} released by dpublish",
-            "description": " ".join([*receipt.stamps, receipt.guarantee()]),
+            "description": " ".join(
+                [*receipt.stamps, receipt.guarantee(), *coverage_of(stream).sentences()]
+            ),
+            "counts": what_is_counted(stream),
             "created": receipt.created,
             "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
             "resources": [

@@ -131,8 +131,8 @@ class StreamMethod:
         """Return what is hidden: a person in all snapshots, or within any window of them."""
         column = schema.unit or SOMEONE
         if self.window is None:
-            return AddRemoveUnit(column)
-        return UserInWindow(column, self.window)
+            return AddRemoveUnit(column, schema.unit_noun)
+        return UserInWindow(column, self.window, schema.unit_noun)
 
     def start(
         self, schema: Schema, *, budget: Budget, rng: RandomSource, steps: Sequence[str] = ()

@@ -129,6 +129,11 @@ class StreamRelease(CellRelease):
         estimates = np.asarray(self.table(time)["estimate"].to_numpy(), dtype=np.float64)
         return estimates.reshape(self.shape)
 
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns whose missing rules decide which records are counted."""
+        return tuple(axis.column for axis in self.axes)
+
     def count(
         self, query: str = "", *, confidence: float = 0.95, time: str | None = None
     ) -> Answer:

@@ -295,6 +295,11 @@ class WaveClusterRelease(LabeledCells, Release):
             cells = rng.choice(self.counts.size, size=n, p=probabilities)
         return pa.table(self.grid.draw(cells, rng))
 
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out: it has no place among the others."""
+        return True
+
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query` in the grid.
 

@@ -329,7 +329,7 @@ def open_snapshot(
     table: Table = snapshot
     if table.schema != schema:
         raise InvalidParameter("the snapshot has another schema than the stream")
-    opened = getattr(table, "opened", schema.names)
+    opened: Sequence[str] = getattr(table, "opened", schema.names)
     for name in columns:
         if name not in opened:
             raise InvalidParameter(f"the snapshot was opened without column {name!r}; name it")
