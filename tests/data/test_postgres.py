@@ -205,7 +205,7 @@ def test_a_draft_knows_the_types_of_a_table_and_of_a_query(database):
     drafted = draft_schema(source_columns(database.uri, table="t"))
     assert drafted == draft_schema(source_columns(database.uri, sql="SELECT * FROM t"))
     kinds = [line.partition("#")[0].strip() for line in drafted.splitlines() if "kind" in line]
-    assert kinds == [f'kind = "{x}"' for x in ("integer", "numeric", "category", "category")]
+    assert kinds == [f'kind = "{x}"' for x in ("integer", "numeric", "datetime", "category")]
     assert "left out" in drafted
 
 
