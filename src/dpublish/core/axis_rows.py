@@ -1,14 +1,15 @@
 """From cells back to values: name cells, and draw evenly from within each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpublish.core.released import describe_field
 from dpublish.data.axis import Axis, Kind
-from dpublish.data.column import MISSING_LABEL
+from dpublish.data.column import MISSING_LABEL, Column
 from dpublish.data.stamps import write_stamps
 
 
@@ -67,6 +68,17 @@ def whole_array(
     if kind == "date" or kind == "datetime":
         return write_stamps(kind, numbers, missing)
     return pa.array(numbers, mask=missing)
+
+
+def describe_stamps(table: pa.Table, columns: Mapping[str, Column]) -> pa.Table:
+    """Describe the columns of a published table that hold dates as numbers, such as centers."""
+    units = {"date": "days since 1970-01-01", "datetime": "seconds since 1970-01-01 00:00:00"}
+    for index, field in enumerate(table.schema):
+        column = columns.get(field.name)
+        if column is not None and column.kind in units:
+            told = describe_field(field, units[column.kind])
+            table = table.set_column(index, told, table.column(index))
+    return table
 
 
 def _draw_labels(axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:

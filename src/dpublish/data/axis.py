@@ -80,6 +80,13 @@ class Axis:
             return write_value(number, self.date_kind)
         return f"{number:.0f}" if self.holds_integers else repr(float(number))
 
+    def find_run(self, value: Value) -> tuple[int, int] | None:
+        """Find the leaves of a named cell: the first, and the first after the last."""
+        text = canonical_text(value)
+        if self.date_kind is not None:
+            text = text.replace("T", " ")  # an hour is named with a blank, and asked for with a T
+        return self.taxonomy.runs.get(text)
+
     def read_period(self, value: Value) -> Span | None:
         """Read the days or seconds that a value of a column of dates stands for."""
         return None if self.date_kind is None else read_period(str(value), self.date_kind)
@@ -158,8 +165,8 @@ class Axis:
         spans: list[tuple[float, float]] = []
         leaves = np.zeros(self.taxonomy.size)
         for value in values:
-            run = self.taxonomy.runs.get(canonical_text(value))
-            if run is None or self.read_period(value) is not None:
+            run = self.find_run(value)
+            if run is None:
                 spans.append(self._single(value))
                 continue
             start, stop = run

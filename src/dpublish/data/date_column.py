@@ -1,7 +1,7 @@
 """Columns of dates and times, and the parts of a date as columns of their own.
 
-A date is a whole number of days, a time a whole number of seconds on the wall clock of the
-stated time zone, so a column of dates is a column of integers that is cut along the calendar
+A date is an integer number of days, a time one of seconds on the wall clock of the stated time
+zone, so a column of dates is a column of integers that is cut along the calendar
 and shown as dates.  A part of a date (its weekday, its hour) is an ordinal that is computed,
 record by record, from the column of dates; the table need not have it.
 """

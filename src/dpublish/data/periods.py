@@ -1,4 +1,4 @@
-"""Calendar periods: years, quarters, months, weeks, days and hours as ranges of whole numbers.
+"""Calendar periods: years, quarters, months, weeks, days and hours as ranges of integers.
 
 A date is the number of days since 1970-01-01, a datetime the number of seconds since midnight of
 that day, on a wall clock that knows no time zone.  So a period is a range of integers, and
@@ -41,7 +41,7 @@ _WRITTEN = re.compile(
 
 
 class Span(NamedTuple):
-    """The whole numbers from `start` up to, not including, `stop`."""
+    """The integers from `start` up to, not including, `stop`."""
 
     start: int
     stop: int

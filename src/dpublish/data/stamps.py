@@ -34,6 +34,7 @@ _MONTH_NAMES = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
+_FULL = len("2024-02-29T13:30:00")
 _ZONE = r"Z|z|[+-][0-9]{2}(?::?[0-9]{2})?"
 _ISO = (
     r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"
@@ -182,13 +183,28 @@ class StampReader:
         return self._finish(seconds, _is_known(array) & (np.abs(ticks) < _LAST))
 
     def _read_text(self, array: Any) -> NDArray[np.float64]:
-        trimmed = pc.ascii_trim_whitespace(array).cast(pa.large_binary())
-        encoded = trimmed.dictionary_encode()
+        trimmed = pc.ascii_trim_whitespace(array)
+        if self.format is not None:
+            return self._match(trimmed)
+        plain = _Plain(trimmed)
+        seconds = np.where(plain.has_zone, self.clock.local(plain.seconds), plain.seconds)
+        found = np.full(len(trimmed), np.nan)
+        read = plain.rows[plain.is_sound]
+        found[read] = self._finish(seconds, plain.is_sound)[plain.is_sound]
+        is_left = np.ones(len(trimmed), dtype=np.bool_)
+        is_left[read] = False
+        rest = np.flatnonzero(is_left)
+        if rest.size:
+            found[rest] = self._match(trimmed.take(pa.array(rest)))
+        return found
+
+    def _match(self, texts: Any) -> NDArray[np.float64]:
+        """Read texts by a pattern, each distinct one once."""
+        encoded = texts.cast(pa.large_binary()).dictionary_encode()
         parts = _Parts(encoded.dictionary, self._pattern)
         seconds = np.where(parts.has_zone, self.clock.local(parts.instants), parts.seconds)
-        return np.append(self._finish(seconds, parts.is_sound), np.nan)[
-            dictionary_positions(encoded)
-        ]
+        found = np.append(self._finish(seconds, parts.is_sound), np.nan)
+        return np.asarray(found[dictionary_positions(encoded)])
 
     def _finish(self, seconds: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
         numbers = seconds // DAY_SECONDS if self.kind == "date" else seconds
@@ -232,6 +248,68 @@ def _translate(text: str) -> str:
         _CODES[piece] if is_code else re.escape(piece)
         for piece, is_code in zip(pieces, [False, True] * len(pieces), strict=False)
     )
+
+
+class _Plain:
+    """Texts such as 2024-02-29T13:30:00, without an offset or with a Z, read from their bytes.
+
+    Most tables write all times in this way, and no pattern is as fast.  Texts that are written
+    otherwise, and times that do not exist, are not sound here: a pattern decides on them.
+    """
+
+    def __init__(self, texts: Any) -> None:
+        _, offsets, letters = texts.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset :][: len(texts) + 1]
+        lengths = np.where(_is_known(texts), np.diff(ends), 0)
+        self.rows = np.flatnonzero((lengths == _FULL) | (lengths == _FULL + 1))
+        self._letters = np.frombuffer(letters or b"", dtype=np.uint8)
+        self._starts = ends[self.rows]
+        self._is_longer = lengths[self.rows] > _FULL
+
+    @cached_property
+    def has_zone(self) -> NDArray[np.bool_]:
+        """Whether a Z was written."""
+        last = np.where(self._is_longer, self._starts + _FULL, self._starts)
+        return np.isin(self._letters[last], np.frombuffer(b"Zz", dtype=np.uint8))
+
+    @cached_property
+    def _numbers(self) -> tuple[NDArray[np.int64], ...]:
+        return tuple(self._digits(at, 2) for at in (5, 8, 11, 14, 17))
+
+    @cached_property
+    def _months(self) -> NDArray[np.int64]:
+        return (self._digits(0, 4) - 1970) * 12 + self._numbers[0] - 1
+
+    @cached_property
+    def seconds(self) -> NDArray[np.int64]:
+        """Seconds since 1970-01-01 on the clock that was written."""
+        _, day, hour, minute, second = self._numbers
+        days = _first_days(self._months) + day - 1
+        return np.asarray(days * DAY_SECONDS + hour * HOUR_SECONDS + minute * 60 + second)
+
+    @cached_property
+    def is_sound(self) -> NDArray[np.bool_]:
+        """Whether a text is written in full, and is a time that exists."""
+        month, day, hour, minute, second = self._numbers
+        length = _first_days(self._months + 1) - _first_days(self._months)
+        found: NDArray[np.bool_] = self.has_zone | ~self._is_longer
+        found &= (self._digits(0, 4) >= 1) & (month >= 1) & (month <= 12)
+        found &= (day >= 1) & (day <= length) & (hour >= 0) & (hour <= 23)
+        found &= (minute >= 0) & (minute <= 59) & (second >= 0) & (second <= 59)
+        for at, sign in ((4, "-"), (7, "-"), (13, ":"), (16, ":")):
+            found &= self._letters[self._starts + at] == ord(sign)
+        signs = np.frombuffer(b"Tt ", dtype=np.uint8)
+        return found & np.isin(self._letters[self._starts + 10], signs)
+
+    def _digits(self, at: int, count: int) -> NDArray[np.int64]:
+        """Read some digits of every text as a number; below 0 if one of them is none."""
+        found = np.zeros(self._starts.size, dtype=np.int64)
+        is_number = np.ones(self._starts.size, dtype=np.bool_)
+        for position in range(at, at + count):
+            digit = self._letters[self._starts + position] - np.uint8(ord("0"))  # wraps around
+            is_number &= digit <= 9
+            found = 10 * found + digit
+        return np.where(is_number, found, -1)
 
 
 class _Parts:

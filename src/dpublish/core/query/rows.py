@@ -17,7 +17,6 @@ from dpublish.core.query.weights import RANGES, axis_weights, query_number, rang
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
-from dpublish.data.taxonomy import canonical_text
 
 Mask = NDArray[np.bool_]
 
@@ -102,12 +101,12 @@ class ClearRows:
         codes = self.codes(column.name)
         found = np.zeros(len(self), dtype=np.bool_)
         for value in values:
-            run = axis.taxonomy.runs.get(canonical_text(value))
-            if (period := axis.read_period(value)) is not None:
+            run = axis.find_run(value)
+            if run is not None:
+                found |= (codes >= run[0]) & (codes < run[1])
+            elif (period := axis.read_period(value)) is not None:
                 numbers = self.numbers(column)
                 found |= (numbers >= period.start) & (numbers < period.stop)
-            elif run is None:
-                found |= self.numbers(column) == query_number(axis, value)
             else:
-                found |= (codes >= run[0]) & (codes < run[1])
+                found |= self.numbers(column) == query_number(axis, value)
         return found

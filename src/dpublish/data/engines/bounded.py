@@ -219,7 +219,11 @@ def write_codes(column: Column) -> Any:
         missing = np.array([value is None for value in written.to_pylist()])
         written = write_stamps(column.kind, written.fill_null(0.0).to_numpy(), missing)
     codes, keep = column.encode(written)
-    if column.source_name != column.name or keep is not None or not np.array_equal(codes, np.arange(column.size)):
+    if (
+        column.source_name != column.name
+        or keep is not None
+        or not np.array_equal(codes, np.arange(column.size))
+    ):
         raise InvalidParameter(
             f"the codes of column {column.name!r} cannot be compared; write them to a column of "
             "their own, of kind integer or ordinal"

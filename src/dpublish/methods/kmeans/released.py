@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
-from dpublish.core.axis_rows import whole_array
+from dpublish.core.axis_rows import describe_stamps, whole_array
 from dpublish.core.codecs import FIGURES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts, first_integers
 from dpublish.core.noisy_size import NoisySize
@@ -213,8 +213,10 @@ class KMeansRelease(Release):
             "cluster": numbers,
             **dict(zip(names, np.ascontiguousarray(self.centers.T), strict=True)),
         }
+        columns = dict(zip(names, self.box.columns, strict=True))
+        described = describe_stamps(pa.table(centers), columns)
         if self.synopsis is None:
-            return {"centers": pa.table(centers)}
+            return {"centers": described}
         middles = self.box.unscale(self.synopsis.cell_centers())
         cells = {
             "cell_number": np.arange(self.synopsis.size, dtype=np.int64),
@@ -222,7 +224,7 @@ class KMeansRelease(Release):
             "noisy_count": self.synopsis.counts,
             "estimated_count": self.synopsis.estimates(),
         }
-        return {"centers": pa.table(centers), "cells": pa.table(cells)}
+        return {"centers": described, "cells": describe_stamps(pa.table(cells), columns)}
 
     def metadata(self) -> dict[str, Any]:
         """Return the declared fields, and the grid's sizes and noise rates."""

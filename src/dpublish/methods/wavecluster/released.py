@@ -14,7 +14,7 @@ from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
-from dpublish.core.axis_rows import whole_array
+from dpublish.core.axis_rows import describe_stamps, whole_array
 from dpublish.core.codecs import FIGURES, FLOAT, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
@@ -216,7 +216,9 @@ class LabeledCells:
         return {
             "clusters": pa.table(clusters),
             "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
-            "cells": pa.table(cells),
+            "cells": describe_stamps(
+                pa.table(cells), dict(zip(self.box.names, self.box.columns, strict=True))
+            ),
         }
 
 
