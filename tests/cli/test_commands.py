@@ -100,6 +100,54 @@ def test_the_plan_tells_cost_and_error_and_reads_no_data(run, workdir):
         assert ledger.status("people").spent == 0
 
 
+VISITS = """
+unit = "patient"
+[columns.ward]
+kind = "category"
+values = ["A", "B"]
+"""
+
+
+def test_the_plan_shows_what_a_bound_on_rows_trades(run, workdir):
+    (workdir / "visits.toml").write_text(VISITS)
+    words = ["plan", "--method", "histogram", "--columns", "ward", "--schema", "visits.toml"]
+    words += ["--epsilon", "1"]
+    told = run(*words, "--contribution", "4", "--rows-per-person", "4.5").out
+    assert "each count within 12 of the truth (95 %); 4 rows of each 'patient'" in told
+    lines = [line.split() for line in told.splitlines()]
+    assert ["1", "3", "22", "%"] in lines
+    assert ["8", "24", "87", "%"] in lines
+    assert "geometric" in told
+    without = run(*words).out
+    assert "may have several rows; name m" in without
+    assert ["16", "48"] in [line.split() for line in without.splitlines()]
+    [plain] = run(*words, "--contribution", "2", "--json").json()
+    assert [each["contribution"] for each in plain["contributions"]] == [1, 2, 4, 8, 16]
+    assert {each["kept"] for each in plain["contributions"]} == {None}
+    assert "64 rows of each 'patient', the most that auto may choose" in (
+        run(*words, "--contribution", "auto").out
+    )
+    assert "must be an integer, at least 1" in run(*words, "--contribution", "0").err
+    assert "rows per person" in run(*words, "--contribution", "2", "--rows-per-person", "0.5").err
+    topk = ["plan", "--method", "topk", "--column", "ward", "--schema", "visits.toml"]
+    assert "contribution" not in run(*topk, "--epsilon", "1").out
+
+
+def test_a_release_hides_a_patient_with_several_rows(run, workdir):
+    (workdir / "visits.toml").write_text(VISITS)
+    (workdir / "visits.csv").write_text("patient,ward\n" + "1,A\n" * 5 + "2,B\n")
+    words = ["--method", "histogram", "--columns", "ward", "--schema", "visits.toml"]
+    words += ["--data", "visits.csv"]
+    words += ["--epsilon", "0.5", "--ledger", "books.db", "--dataset", "people"]
+    refused = run("release", *words, "-o", "out")
+    assert "--contribution 4" in refused.err
+    with Ledger(workdir / "books.db") as ledger:
+        assert ledger.status("people").spent == 0
+    told = run("release", *words, "--contribution", "2", "-o", "out", "--json").json()
+    assert told["receipt"]["contribution"] == 2
+    assert told["receipt"]["neighbors"] == {"name": "add-remove-unit", "column": "patient"}
+
+
 @pytest.mark.parametrize("wanted", [1000.0, 20.0, 3.0])
 def test_the_plan_finds_the_smallest_epsilon_for_a_wanted_error(workdir, wanted):
     schema = load_schema(workdir / "people.toml")

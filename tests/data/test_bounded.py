@@ -204,6 +204,14 @@ def test_neither_order_nor_batches_change_the_choice(rows, most, data):
     assert sorted(here.sum(PriceList())) == sorted(there.sum(PriceList()))
 
 
+@given(rows=st.lists(ROW, max_size=20), most=MOST, at_once=st.integers(1, 6))
+def test_sorting_a_few_units_at_a_time_changes_nothing(rows, most, at_once):
+    whole = kept(rows, most)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpublish.data.engines.bounded._SORTED_ROWS", at_once)
+        assert kept(rows, most) == whole
+
+
 FAIR = dict.fromkeys(ITEMS, 1 / 3)
 NUMBERS = pa.array(range(3000))
 TEXTS = pa.array([f"user {number}" for number in range(3000)], pa.large_string())

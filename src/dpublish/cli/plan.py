@@ -1,6 +1,9 @@
 """`dpublish plan`: cost and expected error before spending; no data is read."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import click
@@ -18,7 +21,7 @@ from dpublish.cli.output import (
     settings_from,
 )
 from dpublish.core.catalog import STREAMS
-from dpublish.core.method import Predicts, figure_name
+from dpublish.core.method import ExpectedError, Method, Predicts, figure_name
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
@@ -26,8 +29,9 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import predict, read_epsilon
-from dpublish.publishing.plan import epsilon_for
+from dpublish.publishing.plan import Trade, epsilon_for, kept_part, trade_of_bounds
 
 
 @click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
@@ -42,6 +46,11 @@ from dpublish.publishing.plan import epsilon_for
     is_flag=True,
     help="Set all personalized methods side by side, for --levels and --sizes; needs no schema.",
 )
+@click.option(
+    "--rows-per-person",
+    type=float,
+    help="How many rows a unit has on average, if that is public: 4.5. Says which part is kept.",
+)
 @json_option
 @click.pass_context
 def plan(
@@ -53,6 +62,7 @@ def plan(
     wanted_error: float | None,
     n_records: int | None,
     compare: bool,
+    rows_per_person: float | None,
     as_json: bool,
 ) -> None:
     """Predict cost and error before anything is spent.  No data is read.
@@ -60,6 +70,8 @@ def plan(
     \b
     dpublish plan --method histogram --columns age,sex --schema people.toml --epsilon 0.1,0.5
     dpublish plan --method histogram --columns age,sex --schema people.toml --wanted-error 20
+    dpublish plan --method histogram --columns ward --schema visits.toml --contribution 4 \\
+        --rows-per-person 4.5 --epsilon 1
     dpublish plan --method dsat --columns zone --horizon 500 --schema taxis.toml --epsilon 1
     dpublish plan --method partitioning --inner "histogram columns=age" \\
         --levels 0.01,0.1,1 --sizes 500,3500,6000 --compare
@@ -75,7 +87,15 @@ def plan(
     schema = load_schema(schema_path)
     require_count(rows=0 if n_records is None else n_records, at_least=0)
     choices = _choices(chosen, schema, n_records, epsilon, wanted_error)
+    if rows_per_person is not None:
+        kept_part(1, rows_per_person)  # refuses a number that is none
+    if _lacks_bound(chosen, schema) and not as_json:
+        _say_bounds(chosen, schema, choices, n_records, rows_per_person)
+        return
     plans = [(choice, predict(chosen, schema, n_records, choice)) for choice in choices]
+    trades = partial(
+        find_trades, chosen, schema, n_records=n_records, rows_per_unit=rows_per_person
+    )
     if as_json:
         say_json(
             [
@@ -84,18 +104,25 @@ def plan(
                     "summary": p.summary,
                     "expected_error": dict(p.figures),
                     **_plain_use(chosen, e),
+                    **_plain_trades(trades(e)),
                 }
                 for e, p in plans
             ]
         )
         return
     for choice, expected in plans:
-        say(f"epsilon {format_rounded(choice)}: {expected.summary}")
-        for name, value in expected.figures.items():
-            say(f"  {figure_name(name)}: {format_number(value)}")
-        if isinstance(chosen, PersonalSettings):
-            paid = chosen.spending(choice)
-            say_level_use(paid, {level: level - amount for level, amount in paid.items()})
+        _say_plan(chosen, choice, expected)
+        _say_trades(trades(choice), schema, rows_per_person)
+
+
+def _say_plan(method: Predicts, epsilon: Fraction, expected: ExpectedError) -> None:
+    """Print what a release of `epsilon` is expected to be like."""
+    say(f"epsilon {format_rounded(epsilon)}: {expected.summary}")
+    for name, value in expected.figures.items():
+        say(f"  {figure_name(name)}: {format_number(value)}")
+    if isinstance(method, PersonalSettings):
+        paid = method.spending(epsilon)
+        say_level_use(paid, {level: level - amount for level, amount in paid.items()})
 
 
 def _choices(
@@ -114,6 +141,75 @@ def _choices(
         has_levels = isinstance(method, PersonalSettings)
         return [read_epsilon(text, has_levels=has_levels) for text in epsilon.split(",")]
     return [epsilon_for(method, schema, n_records, float(wanted_error or 0))]
+
+
+def _lacks_bound(method: Predicts, schema: Schema) -> bool:
+    """Check whether only a bound on the rows of a unit is missing for a plan."""
+    is_ordinary = isinstance(method, Method) and not isinstance(method, PersonalSettings)
+    is_bounded = getattr(method, "contribution", None) is not None
+    return schema.unit is not None and is_ordinary and not is_bounded and not _hides_units(method)
+
+
+def _say_bounds(
+    method: Predicts,
+    schema: Schema,
+    choices: Sequence[Fraction],
+    n_records: int | None,
+    rows_per_unit: float | None,
+) -> None:
+    """Print what bounds there are to choose from, before one is named."""
+    for choice in choices:
+        trades = find_trades(
+            method, schema, choice, n_records=n_records, rows_per_unit=rows_per_unit
+        )
+        say(f"epsilon {format_rounded(choice)}: a {schema.unit!r} may have several rows; name m")
+        _say_trades(trades, schema, rows_per_unit)
+
+
+def find_trades(
+    method: Predicts,
+    schema: Schema,
+    epsilon: Fraction,
+    *,
+    n_records: int | None,
+    rows_per_unit: float | None,
+) -> list[Trade]:
+    """Set bounds side by side where rows belong to units; nothing to trade elsewhere."""
+    if schema.unit is None or not isinstance(method, Method):
+        return []
+    if isinstance(method, PersonalSettings) or _hides_units(method):
+        return []
+    return trade_of_bounds(
+        method, schema, epsilon, n_records=n_records, rows_per_unit=rows_per_unit
+    )
+
+
+def _hides_units(method: Predicts) -> bool:
+    """Check whether a method hides units as it is set, without a bound on their rows."""
+    if not isinstance(method, Method):
+        return True
+    return method.contribution is None and AddRemoveUnit in method.hidden
+
+
+def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | None) -> None:
+    """Print what each bound means, as a small table."""
+    if not trades:
+        return
+    figures = {each.figure for each in trades if each.figure is not None}
+    named = figure_name(next(iter(figures))) if figures else "error"
+    kept = "" if rows_per_unit is None else "  rows kept"
+    say(f"  what --contribution m trades, for each {schema.unit!r}:")
+    say(f"    {'m':>3}  {named:>24}{kept}")
+    for each in trades:
+        error = "not possible" if each.error is None else format_number(each.error)
+        part = "" if each.kept is None else f"  {100 * each.kept:>7.0f} %"
+        say(f"    {each.contribution:>3}  {error:>24}{part}")
+    if rows_per_unit is not None:
+        say("    (rows per person taken as geometric, with the mean that you named)")
+
+
+def _plain_trades(trades: Sequence[Trade]) -> dict[str, Any]:
+    return {"contributions": [asdict(each) for each in trades]} if trades else {}
 
 
 def _plain_use(method: Predicts, epsilon: Fraction) -> dict[str, Any]:

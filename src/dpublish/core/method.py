@@ -266,8 +266,10 @@ class Method(ABC, Generic[R_co]):
         most, amount = self._worst_case(epsilon)
         bounded = record_schema(schema, self.reads(schema))
         found = self.for_records().expected_error(bounded, n_records, amount / most)
-        what = "row" if most == 1 else "rows"
-        return replace(found, summary=f"{found.summary}; {most} {what} of each {schema.unit!r}")
+        what = f"{most} row{'' if most == 1 else 's'} of each {schema.unit!r}"
+        if self.contribution == "auto":
+            what += ", the most that auto may choose"
+        return replace(found, summary=f"{found.summary}; {what}")
 
     @final
     def check_contribution(self, schema: Schema | None = None) -> None:

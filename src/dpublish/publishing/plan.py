@@ -1,12 +1,13 @@
 """Plan a release: what it would cost and how far it would be from the truth; no data is read."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import inf, log10
+from math import inf, isfinite, log10
+from typing import Any
 
-from dpublish.core.method import Predicts
+from dpublish.core.method import Method, Predicts
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
@@ -58,6 +59,73 @@ def plan(
         exact = epsilon_for(method, schema, n_records, float(wanted_error or 0))
     expected = predict(method, schema, n_records, exact)
     return Plan(exact, expected.summary, dict(expected.figures))
+
+
+@dataclass(frozen=True)
+class Trade:
+    """What a bound on the rows of a unit means: more noise, and more rows kept.
+
+    Attributes:
+        contribution: Most rows of one unit that are kept.
+        figure: Which figure of the expected error is shown; None if the method refuses the bound.
+        error: Its value.
+        kept: Which part of the rows is kept, if the rows per unit are known.
+    """
+
+    contribution: int
+    figure: str | None
+    error: float | None
+    kept: float | None
+
+
+def trade_of_bounds(
+    method: Method[Any],
+    schema: Schema,
+    epsilon: Fraction,
+    *,
+    n_records: int | None = None,
+    rows_per_unit: float | None = None,
+    bounds: Sequence[int] = (1, 2, 4, 8, 16),
+) -> list[Trade]:
+    """Set several bounds side by side; free, for no data is read.
+
+    `rows_per_unit` is how many rows a unit has on average, if that is public; what part of the
+    rows is kept then assumes that rows per unit are distributed geometrically.
+
+    >>> from dpublish import Histogram, Schema, column
+    >>> schema = Schema((column("sex", "category", values=["F", "M"]),), unit="patient")
+    >>> method = Histogram(columns=("sex",))
+    >>> for each in trade_of_bounds(method, schema, Fraction(1), bounds=(1, 4)):
+    ...     print(each.contribution, each.figure, each.error)
+    1 one_cell_95 3.0
+    4 one_cell_95 12.0
+    """
+    found = []
+    for most in bounds:
+        kept = None if rows_per_unit is None else kept_part(most, rows_per_unit)
+        try:
+            bounded = replace(method, contribution=most)
+            expected = bounded.predict_error(schema, n_records, epsilon)
+        except InvalidParameter:  # too little epsilon for so many rows
+            found.append(Trade(most, None, None, kept))
+            continue
+        error = expected.figures.get(expected.target)
+        found.append(Trade(most, None if error is None else expected.target, error, kept))
+    return found
+
+
+def kept_part(most: int, rows_per_unit: float) -> float:
+    """Return which part of the rows is kept, if units have a geometric number of rows.
+
+    Of a unit with R rows min(R, m) are kept, whose mean is (1 - q^m) times that of R, where
+    q = 1 - 1 / mean.
+
+    >>> round(kept_part(4, 4.5), 3), kept_part(1, 1)
+    (0.634, 1.0)
+    """
+    if not isfinite(rows_per_unit) or rows_per_unit < 1:
+        raise InvalidParameter(f"rows per person ({rows_per_unit}) must be a number from 1 on")
+    return float(1 - (1 - 1 / rows_per_unit) ** most)
 
 
 def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted: float) -> Fraction:

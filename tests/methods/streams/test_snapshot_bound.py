@@ -80,5 +80,5 @@ def test_a_static_method_takes_a_bounded_snapshot_and_no_other(rng):
     assert release.counts.tolist() == pytest.approx([2, 0, 0, 2, 0, 0], abs=2)
     with pytest.raises(InvalidParameter, match="bounded by unit"):
         method.release(snapshot, budget=Budget.seeded(Fraction(20)), rng=rng)
-    with pytest.raises(InvalidParameter, match="nothing else"):
+    with pytest.raises(InvalidParameter, match="--contribution 4"):
         method.release(trips(rows), budget=Budget.seeded(Fraction(20)), rng=rng)

@@ -42,6 +42,7 @@ from dpublish.types import IntArray
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
+_SORTED_ROWS = 1 << 21  # about so many at once
 _HASHED_TEXTS = 1 << 14  # at once: several words are held for every letter
 _SHIFTS = tuple(map(np.uint64, (30, 27, 31)))
 _FACTORS = tuple(map(np.uint64, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
@@ -101,14 +102,14 @@ def bound_source(source: Source, schema: Schema, bound: Bound) -> "BoundedSource
     if source.rescan not in ("cheap", "costly"):
         source = HeldSource(source, needed_columns(schema))  # another order would fit no choice
     notes = _note_rows(source, schema, bound)
-    stays = notes.is_complete.copy()
+    stays, words = notes.is_complete.copy(), notes.words
     lowest = None
     if bound.lowest is not None:
         least = _least_of_each(notes)
         stays &= least[notes.numbers] > 0
         lowest = least[notes.numbers] - 1
-    numbers = notes.numbers[stays]
-    stays[stays] = _choose(numbers, notes.words[stays[notes.is_complete]], notes.units, bound)
+        words = words[stays[notes.is_complete]]
+    stays[stays] = _choose(notes.numbers[stays], words, notes.units, bound)
     kept = notes.has_unit.copy()
     kept[notes.has_unit] = stays
     lowered = None
@@ -237,19 +238,25 @@ def write_codes(column: Column) -> Any:
 def _note_rows(source: Source, schema: Schema, bound: Bound, *, hashed: bool = True) -> _Notes:
     raws = scan(source, needed_columns(schema))
     noted = (_note(raw, schema, bound, source.label, hashed=hashed) for raw in raws)
-    found: list[_Noted] = []
+    has_unit: list[Mask] = []
+    is_complete: list[Mask] = []
+    words: list[Words] = []
+    codes: list[NDArray[Any]] = []
     units = UnitNumbers()
     for part in read_quietly(noted, source.label):
         units.add(part.units)
-        found.append(part._replace(units=None))
+        has_unit.append(part.has_unit)
+        is_complete.append(part.is_complete)
+        words.extend([] if part.words is None else [part.words])
+        codes.extend([] if part.codes is None else [part.codes])
     numbers, known = units.finish()
     return _Notes(
-        _join([part.has_unit for part in found], np.bool_),
+        _join_and_free(has_unit, np.bool_),
         numbers,
         known,
-        _join([part.is_complete for part in found], np.bool_),
-        _join([part.words for part in found], np.uint64),
-        _join([part.codes for part in found], np.uint8),
+        _join_and_free(is_complete, np.bool_),
+        _join_and_free(words, np.uint64),
+        _join_and_free(codes, np.uint8),
     )
 
 
@@ -274,9 +281,11 @@ def _note(raw: Any, schema: Schema, bound: Bound, label: str, *, hashed: bool) -
     return _Noted(has_unit, units.filter(pa.array(has_unit)), is_complete[has_unit], words, ranks)
 
 
-def _join(parts: Sequence[NDArray[Any] | None], kind: Any) -> NDArray[Any]:
-    there = [part for part in parts if part is not None]
-    return np.concatenate(there) if there else np.empty(0, dtype=kind)
+def _join_and_free(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    """Put parts together, and let go of them: the next ones need the memory."""
+    joined = np.concatenate(parts) if parts else np.empty(0, dtype=kind)
+    parts.clear()
+    return joined
 
 
 def _least_of_each(notes: _Notes) -> NDArray[Any]:
@@ -290,16 +299,24 @@ def _least_of_each(notes: _Notes) -> NDArray[Any]:
 
 
 def _choose(numbers: NDArray[np.int32], words: Words, units: Any, bound: Bound) -> Mask:
-    """Mark the rows that stay; only units with more rows than may stay need an order."""
-    exceeding = np.bincount(numbers, minlength=len(units)) > bound.most
-    positions = np.flatnonzero(exceeding[numbers])
+    """Mark the rows that stay; only units with more rows than may stay need an order.
+
+    These are sorted a few units at a time, as a sort needs several times the memory of what
+    it sorts.
+    """
+    rows = np.bincount(numbers, minlength=len(units))
+    exceeding = rows > bound.most
+    blocks = np.cumsum(np.where(exceeding, rows, 0)) // _SORTED_ROWS
     chosen = np.ones(numbers.size, dtype=np.bool_)
-    chosen[positions] = _come_first(
-        (np.cumsum(exceeding) - 1)[numbers[positions]],
-        hash_units(units.filter(pa.array(exceeding)), bound.key),
-        words[positions],
-        bound,
-    )
+    for block in np.unique(blocks[exceeding]):
+        members = exceeding & (blocks == block)
+        positions = np.flatnonzero(members[numbers])
+        chosen[positions] = _come_first(
+            (np.cumsum(members) - 1)[numbers[positions]],
+            hash_units(units.filter(pa.array(members)), bound.key),
+            words[positions],
+            bound,
+        )
     return chosen
 
 

@@ -139,7 +139,9 @@ class UnitNumbers:
             self._merge()
         if not self._known:
             return np.empty(0, dtype=np.int32), pa.array([], pa.int64())
-        return np.concatenate(self._numbers), self._known[0]
+        numbers = np.concatenate(self._numbers)
+        self._numbers.clear()
+        return numbers, self._known[0]
 
     def _merge(self) -> None:
         """Number what waits; units that are known come first and keep their numbers."""
