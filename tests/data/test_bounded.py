@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpublish.aggregates.counts import Counts
-from dpublish.data.engines.bounded import hash_units
+from dpublish.data.engines.bounded import hash_units, write_codes
+from dpublish.data.engines.local import LocalTable
+from dpublish.data.engines.units import UnitNumbers
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.errors import DPublishError, InvalidParameter, UnreadableData
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import plain_generator
 from dpublish.testing import frequency_p_value
@@ -104,15 +106,27 @@ def test_adding_a_user_adds_at_most_so_many_rows_and_all_of_them_are_his(neighbo
     assert is_bounded(lambda rows, most: kept(rows, most, key), rows, more, most)
 
 
-@given(neighbors=neighboring_rows(), most=MOST)
-def test_the_bound_and_the_order_need_nothing_of_the_hash(neighbors, most):
-    rows, more = neighbors
-    with pytest.MonkeyPatch.context() as patch:
+def constant_hash(patch, *names):
+    for name in names:
         patch.setattr(
-            "dpublish.data.engines.bounded.hash_rows",
+            f"dpublish.data.engines.bounded.{name}",
             lambda columns, key: np.zeros(columns[0].size, dtype=np.uint64),
         )
+
+
+@given(neighbors=neighboring_rows(), most=MOST)
+def test_the_bound_needs_nothing_of_the_hash(neighbors, most):
+    rows, more = neighbors
+    with pytest.MonkeyPatch.context() as patch:
+        constant_hash(patch, "hash_rows", "hash_marks")
         assert is_bounded(kept, rows, more, most)
+
+
+@given(neighbors=neighboring_rows(), most=MOST)
+def test_the_order_needs_only_that_different_rows_have_different_words(neighbors, most):
+    _, more = neighbors
+    with pytest.MonkeyPatch.context() as patch:
+        constant_hash(patch, "hash_marks")
         assert kept(more, most) == kept(more[::-1], most)
 
 
@@ -305,6 +319,206 @@ def test_files_and_folders_are_bounded_across_their_parts(tmp_path):
         table = open_table(tmp_path, SCHEMA, cache=cache).bound(1, b"key")
         cells = np.argwhere(table.sum(kernel).reshape(SHAPE))
         assert Counter(map(tuple, cells.tolist())) == kept(rows, 1)
+
+
+# --- Rows are scanned again, not held ----------------------------------------------------------
+
+
+class Counted:
+    """A source that counts its scans, and may come in other batches every time."""
+
+    rescan = "cheap"
+    label = "the counted rows"
+
+    def __init__(self, table):
+        self._table = table
+        self.header = table.schema
+        self.scans = []
+
+    def scan(self, columns):
+        self.scans.append(tuple(columns))
+        rows = self._table.select(list(columns))
+        yield from rows.to_batches(max_chunksize=1 + len(self.scans))
+
+
+@given(rows=st.lists(ROW, max_size=30), most=MOST)
+def test_later_scans_leave_out_the_same_rows_whatever_their_batches(rows, most):
+    source = Counted(arrow(rows))
+    table = LocalTable(SCHEMA, source, cache=False).bound(most, b"key")
+    assert len(source.scans) == 1
+    kernel = Counts(SCHEMA, (tuple((name, None) for name in SCHEMA.names),))
+    plain = open_table(arrow(rows), SCHEMA).bound(most, b"key").sum(kernel)
+    assert np.array_equal(table.sum(kernel), plain)
+    assert np.array_equal(table.sum(kernel), plain)
+    assert len(source.scans) == 3
+    assert "user" not in source.scans[-1]
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_a_source_that_changed_since_the_choice_is_refused(rows):
+    source = Counted(arrow([(1, "pear", "1")] * 4))
+    table = LocalTable(SCHEMA, source, cache=False).bound(2, b"key")
+    source._table = arrow([(1, "pear", "1")] * rows)
+    with pytest.raises(UnreadableData, match="was changed while it was in use") as refused:
+        table.sum(Counts(SCHEMA, ((("item", None),),)))
+    assert refused.value.__context__ is None
+
+
+def test_rows_that_come_in_another_order_every_time_are_held():
+    class Shuffled(Counted):
+        rescan = "unordered"
+
+        def scan(self, columns):
+            self.scans.append(tuple(columns))
+            rows = self._table.take(plain_generator(len(self.scans)).permutation(40))
+            return iter(rows.select(list(columns)).to_batches())
+
+    rows = [(user, item, "1") for user in range(10) for item in (*ITEMS, "pear")]
+    source = Shuffled(arrow(rows))
+    table = LocalTable(SCHEMA, source, cache=False).bound(2, b"key")
+    kernel = Counts(SCHEMA, (tuple((name, None) for name in SCHEMA.names),))
+    expected = open_table(arrow(rows), SCHEMA).bound(2, b"key").sum(kernel)
+    assert np.array_equal(table.sum(kernel), expected)
+    assert len(source.scans) == 1
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=8),
+    merge_rows=st.integers(0, 8),
+)
+def test_units_keep_one_number_over_all_batches(batches, merge_rows):
+    numbers = UnitNumbers()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpublish.data.engines.units.MERGE_ROWS", merge_rows)
+        for batch in batches:
+            numbers.add(pa.array(batch, pa.int64()))
+        found, units = numbers.finish()
+    flat = [unit for batch in batches for unit in batch]
+    assert units.to_pylist() == list(dict.fromkeys(flat))
+    assert [units[int(number)].as_py() for number in found] == flat
+
+
+# --- The smallest code of a unit ---------------------------------------------------------------
+
+LEVELS = Schema(
+    (
+        column("owner", "integer", bounds=[0, 9]),
+        column("item", "category", values=ITEMS),
+        column("level", "numeric", cuts=[0, 0.1, 0.5, 1, 2], missing="drop"),
+    ),
+    unit="user",
+)
+LEVEL_ROW = st.tuples(
+    st.sampled_from([1, 2, 3, None]),
+    st.sampled_from([*ITEMS, "stone"]),
+    st.sampled_from(["0.05", "0.1", "0.3", "0.7", "1", "5", None, "x"]),
+)
+
+
+def with_levels(rows):
+    users, items, levels = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table(
+        {
+            "user": pa.array(users, pa.int64()),
+            "owner": pa.array(users, pa.int64()),
+            "item": pa.array(items, pa.string()),
+            "level": pa.array(levels, pa.string()),
+        }
+    )
+
+
+def level_code(text):
+    try:
+        return int(np.searchsorted([0.1, 0.5, 1], float(text), side="right"))
+    except (TypeError, ValueError):
+        return None
+
+
+@given(rows=st.lists(LEVEL_ROW, max_size=12), most=MOST)
+def test_every_row_of_a_unit_gets_the_smallest_code_of_all_its_rows(rows, most):
+    table = open_table(with_levels(rows), LEVELS).bound(most, b"key", lowest="level")
+    kernel = Counts(table.schema, ((("owner", None), ("level", None)),))
+    found = table.sum(kernel).reshape(10, 4)
+    expected = np.zeros((10, 4), dtype=np.int64)
+    for user in (1, 2, 3):
+        codes = [level_code(level) for owner, _, level in rows if owner == user]
+        if codes and None not in codes:
+            complete = sum(item in ITEMS for owner, item, _ in rows if owner == user)
+            expected[user, min(codes)] = min(complete, most)
+    assert np.array_equal(found, expected)
+
+
+@given(rows=st.lists(LEVEL_ROW, max_size=10), data=st.data())
+def test_which_rows_stay_does_not_depend_on_the_order_where_codes_are_replaced(rows, data):
+    def kept_items(rows):
+        table = open_table(with_levels(rows), LEVELS).bound(1, b"key", lowest="level")
+        return table.sum(Counts(table.schema, (tuple((name, None) for name in LEVELS.names),)))
+
+    assert np.array_equal(kept_items(rows), kept_items(data.draw(st.permutations(rows))))
+
+
+def test_a_sample_of_rows_with_replaced_codes_has_them_replaced(rng):
+    rows = [(user, "pear", level) for user in range(9) for level in ("0.3", "0.7", "0.05")]
+    table = open_table(with_levels(rows), LEVELS).bound(2, b"key", lowest="level")
+    kernel = Counts(table.schema, ((("level", None),),))
+    assert table.sum(kernel).tolist() == [18, 0, 0, 0]
+    assert table.sample(Fraction(1), rng).sum(kernel).tolist() == [18, 0, 0, 0]
+    assert sum(part.sum(kernel)[0] for part in table.split(3, rng)) == 18
+    assert table.only("level", [0]).sum(Counts(table.schema, ((),))).tolist() == [18]
+    assert table.only("level", [1]).sum(Counts(table.schema, ((),))).tolist() == [0]
+    rates = [Fraction(1), Fraction(0), Fraction(0), Fraction(0)]
+    assert table.sample_by("level", rates, rng).sum(Counts(table.schema, ((),))).tolist() == [18]
+
+
+def test_only_a_column_of_the_result_can_have_its_smallest_code_taken():
+    table = open_table(with_levels([]), LEVELS)
+    with pytest.raises(DPublishError, match="height"):
+        table.bound(1, b"key", lowest="height")
+    with pytest.raises(DPublishError, match="level"):
+        table.bound(1, b"key", ["item"], lowest="level")
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        column("x", "integer", bounds=[-3, 12], bins=4, missing="category"),
+        column("x", "numeric", bounds=[0.1, 0.7], bins=7),
+        column("x", "ordinal", values=["low", "high"], other="else", missing="category"),
+        column("x", "numeric", taxonomy={"all": ["(0, 1]", "(1, 2]", "(2, 5]"]}),
+    ],
+)
+def test_every_code_is_written_as_a_value_that_has_it(each):
+    codes, keep = each.encode(write_codes(each))
+    assert codes.tolist() == list(range(each.size))
+    assert keep is None
+
+
+# --- Rows per unit -----------------------------------------------------------------------------
+
+
+@given(rows=st.lists(ROW, max_size=14), most=st.integers(1, 5))
+def test_units_are_counted_by_how_many_complete_rows_they_have(rows, most):
+    complete = Counter(user for user, item, _ in rows if user is not None and item in ITEMS)
+    sizes = Counter(min(times, most) for times in complete.values())
+    found = open_table(arrow(rows), SCHEMA).rows_per_unit(most)
+    assert found.tolist() == [sizes[number] for number in range(1, most + 1)]
+
+
+@given(neighbors=neighboring_rows(), most=st.integers(1, 5))
+def test_a_unit_more_is_one_more_in_one_of_the_counts(neighbors, most):
+    here, there = (open_table(arrow(rows), SCHEMA).rows_per_unit(most) for rows in neighbors)
+    assert np.abs(there - here).sum() <= 1
+    assert (there >= here).all()
+
+
+def test_rows_per_unit_are_of_the_columns_that_are_asked_for():
+    table = open_table(arrow([(1, "stone", "1"), (1, "leek", "1")]), SCHEMA)
+    assert table.rows_per_unit(3).tolist() == [1, 0, 0]
+    assert table.rows_per_unit(3, ["price"]).tolist() == [0, 1, 0]
+    with pytest.raises(InvalidParameter, match="belong to no unit"):
+        open_table(arrow([]), Schema(SCHEMA.columns)).rows_per_unit(1)
+    with pytest.raises(InvalidParameter, match="most"):
+        table.rows_per_unit(0)
 
 
 def test_no_rows_and_one_row_are_tables_like_others():

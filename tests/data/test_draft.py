@@ -16,7 +16,8 @@ TYPES = {
     "work": (pa.string(), "category"),
     "town": (pa.dictionary(pa.int8(), pa.string()), "category"),
     "grade": (pa.dictionary(pa.int8(), pa.string(), ordered=True), "ordinal"),
-    "day": (pa.date32(), "category"),
+    "day": (pa.date32(), "date"),
+    "seen": (pa.timestamp("us", "UTC"), "datetime"),
     'odd "name".x': (pa.int8(), "integer"),
 }
 COLUMNS = [(name, kind) for name, (kind, _) in TYPES.items()]

@@ -20,7 +20,7 @@ from dpublish.data.engines import arrow_reader, shared, split_rows
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
-from dpublish.randomness import seeded
+from dpublish.randomness import plain_generator, seeded
 
 
 def open_on_spark(rows, schema, folder, fixture):
@@ -148,6 +148,101 @@ def test_the_same_rows_of_a_unit_are_kept_on_every_engine(engine, kind):
         table.sum(Counts(SCHEMA, ((("sign", None),),)))
 
 
+@pytest.mark.parametrize("kind", UNITS)
+def test_the_smallest_code_and_the_rows_of_a_unit_are_the_same_on_every_engine(engine, kind):
+    rows = arrow(make_rows(1000, seed=6))
+    rows = rows.append_column("who", UNITS[kind].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    table, plain = engine(rows, schema), reference(rows, schema)
+    assert np.array_equal(table.rows_per_unit(40), plain.rows_per_unit(40))
+    assert np.array_equal(table.rows_per_unit(3, ["count"]), plain.rows_per_unit(3, ["count"]))
+    columns = ["letter", "count", "hours"]
+    low, expected = (x.bound(3, b"a key", columns, lowest="letter") for x in (table, plain))
+    kernel = Counts(low.schema, ((("letter", None), ("count", None), ("hours", None)),))
+    assert np.array_equal(low.sum(kernel), expected.sum(kernel))
+    assert low.sum(kernel).sum() > 0
+    again, first = (x.only("letter", [0]).sample(Fraction(1), seeded(1)) for x in (low, expected))
+    kernel = Counts(first.schema, ((("count", None),),))
+    assert np.array_equal(again.sum(kernel), first.sum(kernel))
+
+
+def dated_rows(size, seed):
+    """Dates and times as files and databases hold them, with bad ones among the texts."""
+    rng = plain_generator(seed)
+    seconds = rng.integers(1_672_000_000, 1_736_000_000, size)
+    gaps = rng.random(size) < 0.1
+    days = (seconds // 86_400).astype(np.int32)
+    micros = pa.array(seconds * 10**6 + 999_999, pa.int64(), mask=gaps)
+    texts = np.datetime_as_string(seconds.astype("M8[s]")).tolist()
+    bad = ["", "2024-02-30", "2024-13-01", "x", "9999-12-31", "2024-01-01T00:00:00+14:00"]
+    return pa.table(
+        {
+            "admitted": pa.array(days, pa.int32(), mask=gaps).cast(pa.date32()),
+            "seen": micros.cast(pa.timestamp("us")),
+            "heard": micros.cast(pa.timestamp("us", "UTC")),
+            "written": pa.array(
+                [
+                    bad[i % 6] if gap else text
+                    for i, (gap, text) in enumerate(zip(gaps, texts, strict=True))
+                ],
+                pa.string(),
+            ),
+            "who": pa.array(rng.integers(0, size // 4 + 1, size)),
+        }
+    )
+
+
+def dated_schema(unit=None):
+    bounds = ["2023-01-01", "2024-12-31"]
+    admitted = column("admitted", "date", bounds=bounds, bins="month", missing="category")
+    seen = column("seen", "datetime", bounds=bounds, bins="week", missing="drop")
+    heard = column("heard", "datetime", bounds=bounds, bins="quarter", time_zone="Asia/Tokyo")
+    written = column("written", "datetime", bounds=bounds, time_zone="America/New_York")
+    parts = [
+        column("weekday", source=admitted, part="weekday"),
+        column("hour", source=heard, part="hour"),
+        column("month", source=written, part="month"),
+    ]
+    return Schema((admitted, seen, heard, written, *parts), unit=unit)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000])
+def test_dates_and_their_parts_are_the_same_on_every_engine(engine, size):
+    rows, schema = dated_rows(size, seed=size + 3), dated_schema()
+    table, plain = engine(rows, schema), reference(rows, schema)
+    sets = (
+        (("admitted", None), ("weekday", None)),
+        (("seen", None),),
+        (("heard", None), ("hour", None)),
+        (("written", None), ("month", None)),
+    )
+    for one in sets:
+        kernel = Counts(schema, (one,))
+        found = table.sum(kernel)
+        assert np.array_equal(found, plain.sum(kernel))
+        assert found.any() == (size == 1000) or size == 1
+    chosen, wanted = (x.only("weekday", [0, 6]) for x in (table, plain))
+    kernel = Counts(chosen.schema, ((("hour", None),),))
+    assert np.array_equal(chosen.sum(kernel), wanted.sum(kernel))
+
+
+def test_parts_of_dates_are_sampled_and_bounded_on_every_engine(engine):
+    rows, schema = dated_rows(1000, seed=9), dated_schema()
+    rates = [Fraction(1)] * 7 + [Fraction(0)]
+    kept = engine(rows, schema).sample_by("weekday", rates, seeded(1), ["hour", "seen"])
+    wanted = reference(rows, schema).sample_by("weekday", rates, seeded(1), ["hour", "seen"])
+    kernel = Counts(kept.schema, ((("hour", None), ("seen", None)),))
+    assert np.array_equal(kept.sum(kernel), wanted.sum(kernel))
+    units = dated_schema(unit="who")
+    bounded = engine(rows, units).bound(2, b"a key", ["weekday", "written"])
+    expected = reference(rows, units).bound(2, b"a key", ["weekday", "written"])
+    kernel = Counts(bounded.schema, ((("weekday", None), ("written", None)),))
+    assert np.array_equal(bounded.sum(kernel), expected.sum(kernel))
+    assert bounded.sum(kernel).any()
+    distinct = Counts(units, ((("weekday", None),),))
+    assert np.array_equal(engine(rows, units).sum(distinct), reference(rows, units).sum(distinct))
+
+
 def test_records_are_picked_by_their_leaf_on_every_engine(engine):
     rows = arrow(make_rows(600, seed=7))
     table, plain = engine(rows), reference(rows)
@@ -223,6 +318,9 @@ def test_what_is_wrong_with_a_request_is_said_alike_on_every_engine(engine):
             lambda: table.sample(Fraction(1), seeded(1), ["sing"]),
             lambda: table.bound(2, b"key"),
             lambda: units.bound(0, b"key"),
+            lambda: units.bound(1, b"key", ["sign"], lowest="count"),
+            lambda: units.rows_per_unit(0),
+            lambda: table.rows_per_unit(2),
             lambda: units.only("sign", [0]),
             lambda: table.only("sign", [2]),
             lambda: units.sample_by("sign", [Fraction(1)] * 2, seeded(1)),

@@ -59,7 +59,7 @@ def evaluate_command(
     """  # noqa: D301 - click keeps lines after it
     path = None if page is None else _new_page(page)
     loaded = load(release)
-    names = loaded.schema.names
+    names = loaded.schema.source_names
     request = Request(
         release=loaded,
         against=read_rows(against, names),

@@ -1,14 +1,16 @@
 """From cells back to values: name cells, and draw evenly from within each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.data.axis import Axis
-from dpublish.data.column import MISSING_LABEL
+from dpublish.core.released import describe_field
+from dpublish.data.axis import Axis, Kind
+from dpublish.data.column import MISSING_LABEL, Column
+from dpublish.data.stamps import write_stamps
 
 
 def label_columns(
@@ -49,10 +51,34 @@ def _draw_numbers(
     low, high = edges[inside], edges[inside + 1]
     if axis.holds_integers:
         whole = rng.integers(low.astype(np.int64), high.astype(np.int64))
-        return pa.array(whole, mask=missing)
+        return whole_array(axis.kind, whole, missing)
     part = rng.random(cells.size)  # in [0, 1): measured from the end that belongs to the cell
     drawn = low + part * (high - low) if axis.closed == "left" else high - part * (high - low)
     return pa.array(drawn, mask=missing)
+
+
+def whole_array(
+    kind: Kind, numbers: NDArray[np.int64], missing: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """Write integers as values of a column: dates and times of the wall clock as such.
+
+    >>> whole_array("date", np.array([19_754]))[0].as_py()
+    datetime.date(2024, 2, 1)
+    """
+    if kind == "date" or kind == "datetime":
+        return write_stamps(kind, numbers, missing)
+    return pa.array(numbers, mask=missing)
+
+
+def describe_stamps(table: pa.Table, columns: Mapping[str, Column]) -> pa.Table:
+    """Describe the columns of a published table that hold dates as numbers, such as centers."""
+    units = {"date": "days since 1970-01-01", "datetime": "seconds since 1970-01-01 00:00:00"}
+    for index, field in enumerate(table.schema):
+        column = columns.get(field.name)
+        if column is not None and column.kind in units:
+            told = describe_field(field, units[column.kind])
+            table = table.set_column(index, told, table.column(index))
+    return table
 
 
 def _draw_labels(axis: Axis, cells: NDArray[np.integer[Any]], rng: np.random.Generator) -> pa.Array:

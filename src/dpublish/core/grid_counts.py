@@ -15,7 +15,6 @@ from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
-from dpublish.data.interval import Partition
 from dpublish.data.taxonomy import Taxonomy
 from dpublish.types import FloatArray, IntArray
 
@@ -67,7 +66,7 @@ class GridCounts:
 
 
 def _side(column: NumberColumn, size: int) -> _Side:
-    if column.kind == "integer":
+    if column.partition.whole:
         edges = first_integers(column, size)
     else:
         low, high = column.bounds
@@ -75,8 +74,8 @@ def _side(column: NumberColumn, size: int) -> _Side:
         edges[-1] = high
     cells = np.flatnonzero(np.diff(edges) > 0)
     kept = (*edges[cells].tolist(), float(edges[-1]))
-    partition = Partition(kept, whole=column.kind == "integer")
-    axis = Axis(column.name, column.kind, 1, Taxonomy.flat(partition.labels), kept)
+    labels = column.partition.cut_anew(kept).labels
+    axis = Axis(column.name, column.kind, 1, Taxonomy.flat(labels), kept)
     return _Side(axis, cells)
 
 

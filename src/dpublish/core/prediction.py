@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.data.axis import Axis
-from dpublish.data.column import MISSING_LABEL
+from dpublish.data.column import MISSING_LABEL, Column
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidQuery
 
@@ -28,14 +28,22 @@ def encode_rows(rows: Any, schema: Schema, names: Sequence[str]) -> dict[str, ND
     """
     table = rows if isinstance(rows, pa.Table) else pa.table(rows)
     for name in names:
-        if table.column_names.count(name) != 1:
+        if table.column_names.count(find_column(table, schema[name])) != 1:
             raise InvalidQuery(f"the rows must have a column {name!r}, once")
     found = {}
     for name in names:
-        codes, keep = schema[name].encode(table[name])
+        column, read = schema[name], find_column(table, schema[name])
+        encode = column.encode if read == name else column.encode_source
+        codes, keep = encode(table[read])
         wide = codes.astype(np.int64)
         found[name] = wide if keep is None else np.where(keep, wide, UNKNOWN)
     return found
+
+
+def find_column(table: pa.Table, column: Column) -> str:
+    """Name the column of the rows to read: its own or, of a part of a date, that of the dates."""
+    is_there = column.name in table.column_names or column.source_name not in table.column_names
+    return column.name if is_there else column.source_name
 
 
 def label_rows(classes: Axis, codes: NDArray[np.int64]) -> pa.Array:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dpublish.data.axis import Axis
-from dpublish.data.column import Column
+from dpublish.data.column import Column, NumberColumn
 from dpublish.data.features import choose_predictors
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
@@ -29,9 +29,9 @@ class Task:
         """Find the columns; every column but the target predicts it, unless some are named."""
         chosen = choose_predictors(schema, target, predictors)
         column = schema[target]
-        if column.kind in ("numeric", "integer"):
+        if isinstance(column, NumberColumn):
             raise InvalidParameter(
-                f"the target {target!r} holds numbers; classes need kind category or ordinal"
+                f"the target {target!r} holds {column.holds}; classes need kind category or ordinal"
             )
         if column.size < 2:
             raise InvalidParameter(f"the target {target!r} has one class only")

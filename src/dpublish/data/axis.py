@@ -14,10 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.data.periods import DATE_KINDS, DateKind, Span, read_period, write_value
 from dpublish.data.taxonomy import Level, Taxonomy, canonical_text
 from dpublish.errors import InvalidQuery
 
-Kind = Literal["numeric", "integer", "category", "ordinal"]
+Kind = Literal["numeric", "integer", "date", "datetime", "category", "ordinal"]
 Value = str | int | float
 Weights = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ class Axis:
         kind: What the column holds.
         level: Level of the taxonomy, counted from the root.
         taxonomy: All levels of the column.
-        leaf_edges: Edges of the leaves, for numeric and integer columns.  An integer
+        leaf_edges: Edges of the leaves, for columns of numbers and dates.  An integer
             is where its cell starts: the cell between 30 and 35 holds 30 to 34.
         closed: Side on which the intervals are closed.
         special: Number of leaves at the end that stand for unlisted and missing values.
@@ -60,8 +61,40 @@ class Axis:
 
     @property
     def holds_integers(self) -> bool:
-        """Whether the values are integers."""
-        return self.kind == "integer"
+        """Whether the values are integers; dates are days, times are seconds."""
+        return self.kind in ("integer", "date", "datetime")
+
+    @property
+    def date_kind(self) -> DateKind | None:
+        """Whether the numbers are days (date) or seconds (datetime); None if they are neither."""
+        return next((kind for kind in DATE_KINDS if kind == self.kind), None)
+
+    def write(self, number: float) -> str:
+        """Write a number of the column as a query takes it: integers without decimals, dates so.
+
+        >>> from dpublish.data.schema import column
+        >>> column("admitted", "date", bounds=["2023", "2024"]).axis().write(19_754)
+        '2024-02-01'
+        """
+        if self.date_kind is not None:
+            return write_value(number, self.date_kind)
+        return f"{number:.0f}" if self.holds_integers else repr(float(number))
+
+    def find_run(self, value: Value) -> tuple[int, int] | None:
+        """Find the leaves of a named cell: the first, and the first after the last."""
+        text = canonical_text(value)
+        if self.date_kind is not None:
+            text = text.replace("T", " ")  # an hour is named with a blank, and asked for with a T
+        return self.taxonomy.runs.get(text)
+
+    def read_period(self, value: Value) -> Span | None:
+        """Read the days or seconds that a value of a column of dates stands for."""
+        return None if self.date_kind is None else read_period(str(value), self.date_kind)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the cells has a meaning."""
+        return self.kind != "category"
 
     @cached_property
     def leaf_to_cell(self) -> NDArray[np.int64]:
@@ -105,16 +138,17 @@ class Axis:
     ) -> Weights:
         """Weigh each cell by the part of it that lies between two values.
 
-        Length counts for numeric columns, integers for integer ones, listed values
-        for ordinal ones.  An end that is None is open.  Special cells weigh nothing, except
-        as part of the root.
+        Length counts for numeric columns, integers for integer ones (days or seconds for
+        dates), listed values for ordinal ones.  An end that is None is open; one that is a
+        period, such as 2024-02, belongs to the range as a whole or not at all.  Special cells
+        weigh nothing, except as part of the root.
         """
         if self.kind == "category":
             raise InvalidQuery(f"column {self.column!r} has no order; ask with = or in")
         if self.kind == "ordinal":
             return self._cover_ordinal(low, high, include_low, include_high)
-        first = self._number(low, -inf)
-        last = self._number(high, inf)
+        first = self._number(low, -inf, at_start=include_low)
+        last = self._number(high, inf, at_start=not include_high)
         return self._cover_numbers(first, last, include_low, include_high)
 
     def match(self, *values: Value) -> Weights:
@@ -131,7 +165,7 @@ class Axis:
         spans: list[tuple[float, float]] = []
         leaves = np.zeros(self.taxonomy.size)
         for value in values:
-            run = self.taxonomy.runs.get(canonical_text(value))
+            run = self.find_run(value)
             if run is None:
                 spans.append(self._single(value))
                 continue
@@ -212,6 +246,8 @@ class Axis:
         """Find the stretch that a single number takes up, if it has one."""
         if self.leaf_edges is None:
             raise self._unknown(value)
+        if self.date_kind is not None:
+            return self._single_period(value)
         number = self._number(value, inf)
         if not self.holds_integers:
             raise InvalidQuery(f"column {self.column!r} is continuous; ask for a range of values")
@@ -223,9 +259,37 @@ class Axis:
             )
         return number, number + 1
 
-    def _number(self, value: Value | None, default: float) -> float:
+    def _single_period(self, value: Value) -> tuple[float, float]:
+        first, stop = (self.leaf_edges or (0.0, 0.0))[0], (self.leaf_edges or (0.0, 0.0))[-1]
+        found = self.read_period(value)
+        if found is None:
+            raise self._no_date(value)
+        if not (found.start < stop and first < found.stop):
+            bounds = f"{self.write(first)} to {self.write(stop - 1)}"
+            raise InvalidQuery(
+                f"column {self.column!r} holds the dates from {bounds}, not {str(value)!r}"
+            )
+        return float(found.start), float(found.stop)
+
+    def _no_date(self, value: object) -> InvalidQuery:
+        example = "2024-02-15" if self.date_kind == "date" else "2024-02-15T13:30"
+        return InvalidQuery(
+            f"column {self.column!r} holds dates, and {str(value)!r} is none; write such as "
+            f"2024, 2024-Q1, 2024-02, 2024-W05 or {example}"
+        )
+
+    def limit(self, value: Value, *, at_start: bool) -> float:
+        """Read a number that the column is compared with: of a period its first, or its last."""
+        return self._number(value, inf, at_start=at_start)
+
+    def _number(self, value: Value | None, default: float, *, at_start: bool = True) -> float:
         if value is None:
             return default
+        if self.date_kind is not None and isinstance(value, str):
+            found = self.read_period(value)
+            if found is None:
+                raise self._no_date(value)
+            return float(found.start if at_start else found.stop - 1)
         try:
             number = float(value)
         except (ValueError, OverflowError):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
-from dpublish.data.encoding import MISSING, UNKNOWN, is_text, to_numbers, to_positions
+from dpublish.data.encoding import MISSING, UNKNOWN, is_text, to_positions
 from dpublish.data.engines.csv_reader import CsvPipe, CsvSource
 from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
@@ -81,8 +81,9 @@ def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:
 
 def _type_problem(schema: Schema, name: str, source: Source) -> str | None:
     try:
-        if name in schema.names:
-            check_type(schema, name, source)
+        for column in schema.columns:
+            if column.source_name == name:
+                check_type(schema, column.name, source)
         if name == schema.unit:
             unit_type(source.header.field(name).type, source.label)
     except UnreadableData:
@@ -96,10 +97,12 @@ def _check_rows(schema: Schema, source: Source, names: Sequence[str]) -> Iterato
         yield Finding(TABLE, problem, is_serious=True)
     if not names:
         return
+    # A part of a date needs no look of its own: its column of dates has all that there is to say.
+    own = [column.name for column in schema.columns if column.name == column.source_name]
     for raw in read_quietly(scan(source, names), source.label):
         for name in names:
             array = raw.column(name)
-            if name in schema.names:
+            if name in own:
                 yield from _check_column(schema[name], array)
             if name == schema.unit and to_units(array, source.label).null_count:
                 yield Finding(name, "is blank in some rows; they are left out", is_serious=True)
@@ -107,10 +110,11 @@ def _check_rows(schema: Schema, source: Source, names: Sequence[str]) -> Iterato
 
 def _check_column(column: Column, array: Any) -> Iterator[Finding]:
     if isinstance(column, NumberColumn):
-        numbers = to_numbers(array, column.name)
+        numbers = column.read(array)
         low, high = column.bounds
         if np.isnan(numbers).any():
-            text = ", or text that is no number" if is_text(array.type) else ""
+            written = column.holds.removesuffix("s")
+            text = f", or text that is no {written}" if is_text(array.type) else ""
             yield _missing(column, f"missing values{text}")
         if ((numbers < low) | (numbers > high)).any():
             yield Finding(

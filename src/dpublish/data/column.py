@@ -11,7 +11,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.data.axis import Axis
 from dpublish.data.encoding import UNKNOWN, Encoded, Numbers, code_type, to_numbers, to_positions
 from dpublish.data.interval import Partition, order_intervals
@@ -19,6 +21,7 @@ from dpublish.data.taxonomy import ROOT, Node, Taxonomy, canonical_text
 from dpublish.errors import InvalidParameter, InvalidSchema
 
 Missing = Literal["refuse", "category", "drop"]
+NumberKind = Literal["numeric", "integer", "date", "datetime"]
 Category = str | int | bool
 MISSING_LABEL = "(missing)"
 
@@ -35,6 +38,19 @@ class _LeveledColumn:
         raise NotImplementedError
 
     @property
+    def source_name(self) -> str:
+        """Name of the column that is read in the table; that of the column itself as a rule."""
+        return str(vars(self)["name"])
+
+    def encode(self, array: Any) -> Encoded:
+        """Find the leaf of every value of an Arrow array."""
+        raise NotImplementedError
+
+    def encode_source(self, array: Any) -> Encoded:
+        """Find the leaf of every value of the table's column that is called `source_name`."""
+        return self.encode(array)
+
+    @property
     def size(self) -> int:
         """Number of leaf codes."""
         return self.taxonomy.size
@@ -49,6 +65,8 @@ class _LeveledColumn:
 class NumberColumn(_LeveledColumn):
     """Numbers (`kind` numeric) or integers (integer) within public bounds.
 
+    Dates and times are integers, too: `DateColumn`.
+
     Attributes:
         name: Name of the column in the table.
         kind: Whether the values are whole.
@@ -59,7 +77,7 @@ class NumberColumn(_LeveledColumn):
     """
 
     name: str
-    kind: Literal["numeric", "integer"]
+    kind: NumberKind
     partition: Partition
     tree: Node | None = None
     branching: int | None = None
@@ -69,6 +87,11 @@ class NumberColumn(_LeveledColumn):
     def bounds(self) -> tuple[float, float]:
         """Least and greatest value after clipping."""
         return self.partition.low, self.partition.high
+
+    @property
+    def holds(self) -> str:
+        """What the values are, in a word for messages."""
+        return "numbers" if self.kind in ("numeric", "integer") else "dates"
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -80,6 +103,11 @@ class NumberColumn(_LeveledColumn):
                 raise InvalidSchema("taxonomy and cells differ")
             root = ordered.root
             return Taxonomy.from_tree(Node(ROOT, root.children) if extra else root, extra)
+        return self._merge_leaves()
+
+    def _merge_leaves(self) -> Taxonomy:
+        """Merge neighboring leaves from level to level, if the owner says how many."""
+        extra = (MISSING_LABEL,) if self.missing == "category" else ()
         labels = self.partition.labels
         if self.branching is not None:
             return Taxonomy.merging(labels, self.branching, self.partition.label, extra)
@@ -106,12 +134,20 @@ class NumberColumn(_LeveledColumn):
             keep = None
         return Encoded(codes, keep)
 
+    def show(self, number: float, digits: int = 4) -> str:
+        """Write a number of the column for people."""
+        return format_number(number, digits)
+
+    def read(self, array: Any) -> NDArray[np.float64]:
+        """Read an Arrow array as numbers that are not clipped; NaN stands for missing."""
+        return to_numbers(array, self.name)
+
     def values(self, array: Any) -> Numbers:
         """Clip every value of an Arrow array to the bounds.
 
         A missing value has no number, whatever the rule: its record is not kept.
         """
-        numbers = to_numbers(array, self.name)
+        numbers = self.read(array)
         absent = np.isnan(numbers)
         if not absent.any():
             return Numbers(self.partition.clip(numbers), None)

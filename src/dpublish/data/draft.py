@@ -41,6 +41,17 @@ kind = "category"  # "ordinal" if the values have an order, "numeric" if they ar
 # values = [ , ]  # fill in from public knowledge
 # other = "other"  # catches all values that are not listed
 """
+_DATE = """\
+kind = "date"  # "category" if the dates are few and listed
+# bounds = ["2023-01-01", "2024-12-31"]  # an example: fill in from public knowledge
+# bins = "month"  # or "day", "week", "quarter", "year"
+"""
+_DATETIME = """\
+kind = "datetime"  # "date" if the time of day does not matter
+# bounds = ["2023-01-01", "2024-12-31"]  # an example: fill in from public knowledge
+# bins = "day"  # or "hour", "week", "month", "quarter", "year"
+# time_zone = "Europe/Paris"  # whose wall clock is meant; UTC if absent
+"""
 _ORDINAL = """\
 kind = "ordinal"
 # values = [ , ]  # fill in from public knowledge, in order
@@ -90,8 +101,8 @@ def _guess(kind: Any) -> str | None:
         (types.is_floating, _NUMERIC),
         (types.is_decimal, _NUMERIC),
         (is_text, _CATEGORY),
-        (types.is_date, _CATEGORY),
-        (types.is_timestamp, _CATEGORY),
+        (types.is_date, _DATE),
+        (types.is_timestamp, _DATETIME),
         (types.is_null, _CATEGORY),
     )
     return next((block for fits, block in guesses if fits(kind)), None)

@@ -54,7 +54,7 @@ def to_numbers(array: Any, name: str) -> NDArray[np.float64]:
         return np.concatenate([np.empty(0), *(to_numbers(part, name) for part in array.chunks)])
     array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        entries, positions = _used_entries(array)
+        entries, positions = used_entries(array)
         return np.append(to_numbers(entries, name), np.nan)[positions]
     if is_text(array.type):
         return _parse(pc.ascii_trim_whitespace(array))
@@ -70,11 +70,11 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
     array = plain_array(array)
     if pa.types.is_dictionary(array.type):
-        entries, positions = _used_entries(array)
+        entries, positions = used_entries(array)
         distinct = _comparable(entries, name)
     else:
         encoded = _comparable(array, name).dictionary_encode()
-        distinct, positions = encoded.dictionary, _positions(encoded)
+        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
     texts = map(_text, _scalars(distinct))
     found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
     return np.array([*found, MISSING], dtype=np.int64)[positions]
@@ -95,23 +95,23 @@ def plain_array(array: Any) -> Any:
         return array if same else pa.DictionaryArray.from_arrays(array.indices, entries)
     if is_text(kind):
         return array.cast(pa.large_string())
-    return array.cast(pa.float64()) if pa.types.is_null(kind) else array
+    return array.cast(pa.large_string()) if pa.types.is_null(kind) else array
 
 
-def _used_entries(array: Any) -> tuple[Any, NDArray[np.int64]]:
+def used_entries(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the entries of a dictionary, and for each value its entry; null is past the last.
 
     Entries that no value uses are left out of a dictionary longer than the column: many
     batches may share it, and must not look up all of it every time.
     """
-    positions = _positions(array)
+    positions = dictionary_positions(array)
     if len(array.dictionary) <= len(array):
         return array.dictionary, positions
     used, positions = np.unique(positions, return_inverse=True)
     return array.dictionary.take(pa.array(used[used < len(array.dictionary)])), positions
 
 
-def _positions(array: Any) -> NDArray[np.int64]:
+def dictionary_positions(array: Any) -> NDArray[np.int64]:
     """List the dictionary entry of each value; null is one past the last entry."""
     indices = array.indices.cast(pa.int64()).fill_null(len(array.dictionary))
     return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -135,7 +135,7 @@ def _parse(trimmed: Any) -> NDArray[np.float64]:
     except pa.ArrowInvalid:
         encoded = filled.cast(pa.large_binary()).dictionary_encode()
         numbers = [_parse_one(text) for text in encoded.dictionary.to_pylist()]
-        return np.array([*numbers, np.nan])[_positions(encoded)]
+        return np.array([*numbers, np.nan])[dictionary_positions(encoded)]
 
 
 def _parse_one(text: bytes | None) -> float:

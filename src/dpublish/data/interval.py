@@ -55,6 +55,10 @@ class Partition:
         """Number of cells."""
         return len(self.edges) - 1
 
+    def cut_anew(self, edges: tuple[float, ...]) -> "Partition":
+        """Cut the same kind of numbers at other edges."""
+        return Partition(edges, whole=self.whole)
+
     @property
     def low(self) -> float:
         """Least value after clipping."""

@@ -20,13 +20,16 @@ from dpublish.data.column import (
     NumberColumn,
     require_distinct,
 )
+from dpublish.data.date_column import DateColumn, DatePart, DatePartColumn, cut_dates
 from dpublish.data.interval import Partition, cut_at, equal_bins, order_intervals, whole_bins
+from dpublish.data.periods import DateKind
+from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
 from dpublish.errors import InvalidParameter, InvalidSchema, require_count, require_known
 from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
 
 DEFAULT_BINS = 16
-KINDS = ("numeric", "integer", "category", "ordinal")
+KINDS = ("numeric", "integer", "date", "datetime", "category", "ordinal")
 MISSING_RULES = ("refuse", "category", "drop")
 
 
@@ -71,6 +74,11 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def source_names(self) -> tuple[str, ...]:
+        """Names of the table's columns from which the columns are read, each once."""
+        return tuple(dict.fromkeys(column.source_name for column in self.columns))
 
     @property
     def neighbors(self) -> AddRemoveRecord | AddRemoveUnit:
@@ -128,27 +136,55 @@ def _parse_column(text: str, schema: Schema) -> tuple[str, int | None]:
 
 def column(
     name: str,
-    kind: Kind,
+    kind: Kind | None = None,
     *,
-    bounds: Sequence[float] | None = None,
-    bins: int | None = None,
+    bounds: Sequence[Any] | None = None,
+    bins: int | str | None = None,
     cuts: Sequence[float] | None = None,
     values: Sequence[Category] | None = None,
     other: str | None = None,
     taxonomy: Any = None,
     branching: int | None = None,
-    missing: Missing = "refuse",
+    missing: Missing | None = None,
+    time_zone: str | None = None,
+    format: str | None = None,
+    source: DateColumn | None = None,
+    part: DatePart | None = None,
 ) -> Column:
     """Declare a column by the same keys as in a schema file.
+
+    A part of a date names its column of dates as `source` (in a file: `from`) and needs no kind.
 
     >>> age = column("age", "integer", bounds=[0, 99], bins=10)
     >>> age.size, age.axis().labels[:2]
     (10, ('0..9', '10..19'))
     >>> column("sex", "category", values=["Female", "Male"], missing="category").axis().labels
     ('Female', 'Male', '(missing)')
+    >>> admitted = column("admitted", "date", bounds=["2023-01-01", "2024-12-31"], bins="quarter")
+    >>> admitted.axis().labels[-2:], admitted.axis(1).labels
+    (('2024-Q3', '2024-Q4'), ('2023', '2024'))
+    >>> column("weekday", source=admitted, part="weekday").axis().labels[:2]
+    ('Monday', 'Tuesday')
     """
     with about(f"column {name!r}:"):
+        if source is not None or part is not None:
+            _refuse_settings(
+                "a part of a date",
+                **{"bounds": bounds, "bins": bins, "cuts": cuts, "values": values, "other": other},
+                **{"taxonomy": taxonomy, "branching": branching, "missing": missing},
+                **{"time_zone": time_zone, "format": format},
+            )
+            return _declare_part(name, kind, source, part)
+        if kind is None:
+            raise InvalidSchema(f"kind is missing; it must be one of {', '.join(KINDS)}")
+        missing = missing or "refuse"
         _check_settings(name, kind, missing, branching, taxonomy)
+        if kind == "date" or kind == "datetime":
+            _refuse_settings(kind, values=values, other=other, cuts=cuts, taxonomy=taxonomy)
+            return _declare_dates(name, kind, bounds, bins, branching, missing, time_zone, format)
+        _refuse_settings(kind, time_zone=time_zone, format=format)
+        if isinstance(bins, str):
+            raise InvalidSchema("bins must be an integer; periods are for dates")
         if bins is not None:
             require_count(bins=bins)
         tree = None if taxonomy is None else read_tree(taxonomy)
@@ -172,6 +208,46 @@ def column(
             branching=branching,
             missing=missing,
         )
+
+
+def _declare_dates(
+    name: str,
+    kind: DateKind,
+    bounds: Sequence[Any] | None,
+    bins: int | str | None,
+    branching: int | None,
+    missing: Missing,
+    time_zone: str | None,
+    written: str | None,
+) -> DateColumn:
+    zone = UTC_NAME if time_zone is None else time_zone
+    if isinstance(bins, int):
+        require_count(bins=bins)
+    elif branching is not None:
+        raise InvalidSchema("branching needs a number of bins; periods have levels of their own")
+    return DateColumn(
+        name=name,
+        kind=kind,
+        partition=cut_dates(kind, bounds, bins, zone),
+        branching=branching,
+        missing=missing,
+        time_zone=zone,
+        format=written,
+    )
+
+
+def _declare_part(
+    name: str, kind: Kind | None, source: DateColumn | None, part: DatePart | None
+) -> DatePartColumn:
+    if source is None or part is None:
+        raise InvalidSchema(
+            'a part of a date needs both: from = "a column of dates" and part = "weekday"'
+        )
+    if not name.strip():
+        raise InvalidSchema("name is blank; write a name for the part")
+    if kind not in (None, "ordinal"):
+        raise InvalidSchema(f"kind ({kind}) must be ordinal for a part of a date; remove it")
+    return DatePartColumn.of(name, source, part)
 
 
 @contextmanager
@@ -206,7 +282,8 @@ def _check_settings(
 def _refuse_settings(kind: str, **settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
-            raise InvalidSchema(f"{name} does not apply to columns of kind {kind}; remove it")
+            what = kind if kind.startswith("a ") else f"columns of kind {kind}"
+            raise InvalidSchema(f"{name} does not apply to {what}; remove it")
 
 
 def _cut_numbers(

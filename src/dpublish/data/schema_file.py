@@ -19,7 +19,7 @@ still to be done, one line for a column.
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,8 +27,11 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from dpublish.data.column import Column, NumberColumn
+from dpublish.data.date_column import DateColumn, DatePartColumn
 from dpublish.data.interval import Partition, whole_bins
+from dpublish.data.periods import write_bounds
 from dpublish.data.schema import Schema, about, column
+from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
 from dpublish.errors import InputError, InvalidSchema, require_known
 
@@ -36,16 +39,20 @@ from dpublish.errors import InputError, InvalidSchema, require_known
 class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of a column, with their types."""
 
-    kind: Literal["numeric", "integer", "category", "ordinal"]
-    bounds: list[int | float] | None = None
-    bins: int | None = None
+    kind: Literal["numeric", "integer", "date", "datetime", "category", "ordinal"] | None = None
+    bounds: list[Any] | None = None
+    bins: int | str | None = None
     cuts: list[int | float] | None = None
     values: list[str | int | bool] | None = None
     other: str | None = None
     taxonomy: Any = None
     taxonomy_key: str | None = None
     branching: int | None = None
-    missing: Literal["refuse", "category", "drop"] = "refuse"
+    missing: Literal["refuse", "category", "drop"] | None = None
+    time_zone: str | None = None
+    format: str | None = None
+    source: str | dict[str, Any] | None = msgspec.field(default=None, name="from")
+    part: Literal["weekday", "hour", "month", "day", "quarter", "year"] | None = None
 
 
 class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,9 +65,9 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
 
 _File = TypeVar("_File", _ColumnFile, _SchemaFile)
 _COLUMN_KEYS = {
-    "kind": '"numeric", "integer", "category" or "ordinal"',
-    "bounds": "a list of two numbers, [low, high]",
-    "bins": "an integer",
+    "kind": '"numeric", "integer", "date", "datetime", "category" or "ordinal"',
+    "bounds": "a list of two numbers or dates, [low, high]",
+    "bins": 'an integer, or a period such as "month" for dates',
     "cuts": "a list of numbers that increase",
     "values": "a list of texts, integers, true or false",
     "other": "text, the label of all values not listed",
@@ -68,6 +75,10 @@ _COLUMN_KEYS = {
     "taxonomy_key": "text, the name of a tree in the taxonomy file",
     "branching": "an integer, at least 2",
     "missing": '"refuse", "category" or "drop"',
+    "time_zone": 'text, such as "Europe/Paris"',
+    "format": 'text, such as "%d.%m.%Y"',
+    "from": "text, the name of a column of dates",
+    "part": '"weekday", "hour", "month", "day", "quarter" or "year"',
 }
 _SCHEMA_KEYS = {
     "columns": "a table for each column, [columns.NAME]",
@@ -97,7 +108,7 @@ def to_dict(schema: Schema) -> dict[str, Any]:
     {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
     """
     unit = {} if schema.unit is None else {"unit": schema.unit}
-    columns = [{"name": each.name, **_plain_column(each)} for each in schema.columns]
+    columns = [{"name": each.name, **_plain_column(each, schema)} for each in schema.columns]
     return {"name": schema.name, **unit, "columns": columns}
 
 
@@ -121,26 +132,54 @@ def dumps_toml(schema: Schema) -> str:
     head = {"name": schema.name} | ({} if schema.unit is None else {"unit": schema.unit})
     blocks = ["".join(f"{key} = {toml_value(value)}\n" for key, value in head.items())]
     for each in schema.columns:
-        lines = [f"{key} = {toml_value(value)}\n" for key, value in _plain_column(each).items()]
+        lines = [
+            f"{key} = {toml_value(value)}\n" for key, value in _plain_column(each, schema).items()
+        ]
         blocks.append(f"[columns.{toml_key(each.name)}]\n" + "".join(lines))
     return "\n".join(blocks)
 
 
-def _plain_column(each: Column) -> dict[str, Any]:
-    settings: dict[str, Any] = {"kind": each.kind}
-    if isinstance(each, NumberColumn):
-        if each.tree is None:
-            settings |= _plain_partition(each.partition)
-    else:
-        settings["values"] = [*each.categories]
-        if each.other is not None:
-            settings["other"] = each.other
+def _plain_column(each: Column, schema: Schema) -> dict[str, Any]:
+    if isinstance(each, DatePartColumn):
+        return _plain_part(each, schema)
+    settings: dict[str, Any] = {"kind": each.kind, **_plain_domain(each)}
     if each.tree is not None:
         settings["taxonomy"] = write_tree(each.tree)
     if each.branching is not None:
         settings["branching"] = each.branching
     if each.missing != "refuse":
         settings["missing"] = each.missing
+    return settings
+
+
+def _plain_domain(each: Column) -> dict[str, Any]:
+    if isinstance(each, DateColumn):
+        return _plain_dates(each)
+    if isinstance(each, NumberColumn):
+        return _plain_partition(each.partition) if each.tree is None else {}
+    other = {} if each.other is None else {"other": each.other}
+    return {"values": [*each.categories], **other}
+
+
+def _plain_part(each: DatePartColumn, schema: Schema) -> dict[str, Any]:
+    """Write a part of a date; the column of dates itself only if the schema lacks it."""
+    dates: Any = each.source.name
+    if each.source not in schema.columns:
+        dates = {"name": each.source.name, **_plain_column(each.source, schema)}
+    return {"kind": each.kind, "from": dates, "part": each.part}
+
+
+def _plain_dates(each: DateColumn) -> dict[str, Any]:
+    cells = each.partition
+    low, high = (int(bound) for bound in each.bounds)
+    settings: dict[str, Any] = {
+        "bounds": write_bounds(low, high, each.kind),
+        "bins": cells.period or cells.size,
+    }
+    if each.time_zone != UTC_NAME:
+        settings["time_zone"] = each.time_zone
+    if each.format is not None:
+        settings["format"] = each.format
     return settings
 
 
@@ -158,19 +197,23 @@ def _plain_partition(cells: Partition) -> dict[str, Any]:
 
 def _read_schema(plain: object, folder: Path | None) -> Schema:
     top = _convert(plain, _SchemaFile, _SCHEMA_KEYS)
-    pairs = top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns)
-    columns: list[Column] = []
-    refusals: list[str] = []
-    for name, keys in pairs:
+    pairs = [*(top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns))]
+    found: dict[int, Column] = {}
+    refusals: dict[int, str] = {}
+    # Parts of dates come last: each needs the column that it is taken from.
+    for number in sorted(range(len(pairs)), key=lambda at: "from" in pairs[at][1]):
+        name, keys = pairs[number]
         try:
-            columns.append(_read_column(name, keys, folder))
+            found[number] = _read_column(name, keys, folder, tuple(found.values()))
         except InvalidSchema as refusal:
-            refusals.append(str(refusal))
-    if len(refusals) > 1:
-        raise InvalidSchema("\n  ".join([f"{len(refusals)} columns need attention", *refusals]))
-    if refusals:
-        raise InvalidSchema(refusals[0])
-    return Schema(tuple(columns), unit=top.unit, name=top.name)
+            refusals[number] = str(refusal)
+    told = [refusals[number] for number in sorted(refusals)]
+    if len(told) > 1:
+        raise InvalidSchema("\n  ".join([f"{len(told)} columns need attention", *told]))
+    if told:
+        raise InvalidSchema(told[0])
+    columns = tuple(found[number] for number in sorted(found))
+    return Schema(columns, unit=top.unit, name=top.name)
 
 
 def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -180,16 +223,46 @@ def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, {key: value for key, value in keys.items() if key != "name"}
 
 
-def _read_column(name: str, keys: dict[str, Any], folder: Path | None) -> Column:
+def _read_column(
+    name: str, keys: dict[str, Any], folder: Path | None, known: Sequence[Column] = ()
+) -> Column:
     with about(f"column {name!r}:"):
         found = _convert(keys, _ColumnFile, _COLUMN_KEYS)
         if isinstance(found.taxonomy, str):
             found.taxonomy = _read_taxonomy(name, found, folder)
         elif found.taxonomy_key is not None:
             raise InvalidSchema("taxonomy_key needs a taxonomy file; write its name in taxonomy")
-    settings = msgspec.structs.asdict(found)
+        settings = msgspec.structs.asdict(found)
+        settings["source"] = _find_dates(found.source, folder, known)
+        if found.kind is None and found.source is None:
+            raise InvalidSchema(f"kind is missing; it must be {_COLUMN_KEYS['kind']}")
+        if found.bounds is not None and found.kind in ("numeric", "integer"):
+            _require_numbers(found.bounds)
     del settings["taxonomy_key"]
     return column(name, **settings)
+
+
+def _require_numbers(bounds: list[Any]) -> None:
+    if not all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds):
+        raise InvalidSchema("bounds must be a list of two numbers, [low, high]")
+
+
+def _find_dates(
+    named: str | dict[str, Any] | None, folder: Path | None, known: Sequence[Column]
+) -> DateColumn | None:
+    """Find the column of dates that a part is taken from, by its name or written out."""
+    if named is None:
+        return None
+    if isinstance(named, dict):
+        found: Column | None = _read_column(*_named(named), folder)
+    else:
+        found = next((each for each in known if each.name == named), None)
+    if not isinstance(found, DateColumn):
+        raise InvalidSchema(
+            f"from ({named if isinstance(named, str) else 'a column'}) must be the name of a "
+            "column of kind date or datetime in this schema"
+        )
+    return found
 
 
 def _read_taxonomy(name: str, found: _ColumnFile, folder: Path | None) -> object:

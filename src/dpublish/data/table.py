@@ -13,6 +13,7 @@ from dpublish.data.batch import Batch, S, Summable
 from dpublish.data.schema import Schema
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
+from dpublish.types import IntArray
 
 __all__ = ["Batch", "Summable", "Table"]
 
@@ -51,12 +52,30 @@ class Table(Protocol):
         """Put every record (every unit) into one of `blocks` tables, uniformly at random."""
         ...
 
-    def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "Table":
+    def bound(
+        self,
+        most: int,
+        key: bytes,
+        columns: Sequence[str] | None = None,
+        lowest: str | None = None,
+    ) -> "Table":
         """Keep at most `most` rows of each unit, as records of their own.
 
         Of the rows that no missing rule of the columns leaves out.  Which of a unit's rows
         stay depends on the key and on that unit's rows alone, not on their order.  Adding or
         removing a unit adds or removes at most `most` rows of the result.
+
+        If `lowest` names one of the columns, every row of a unit gets the smallest code of that
+        column over all rows of the unit, those included that do not stay; if one of them has no
+        code there (a missing rule leaves it out), no row of the unit stays.
+        """
+        ...
+
+    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+        """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
+
+        Of the rows that no missing rule of the columns leaves out; a unit without any is not
+        counted.  Exact, and therefore private: one unit changes one entry by one.
         """
         ...
 

@@ -156,7 +156,8 @@ class OwnShapes:
     @classmethod
     def of(cls, name: str, rows: pa.Table, schema: Schema) -> "OwnShapes":
         """Take the columns of numbers, and the rows that have all of them."""
-        kept = tuple(one for one in schema.columns if isinstance(one, NumberColumn))
+        numbers = (one for one in schema.columns if isinstance(one, NumberColumn))
+        kept = tuple(one for one in numbers if one.holds == "numbers")
         if len(kept) < 2:
             raise InvalidParameter(
                 "wavecluster needs a table with two or more columns of numbers (kind numeric or "

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.prediction import UNKNOWN
+from dpublish.core.prediction import UNKNOWN, find_column
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -79,9 +79,9 @@ def require_classifiers(names: Sequence[str]) -> None:
 
 def require_columns(rows: pa.Table, schema: Schema) -> None:
     """Refuse rows that lack a column of the schema, or have it twice."""
-    for name in schema.names:
-        if rows.column_names.count(name) != 1:
-            raise InvalidParameter(f"the rows must have a column {name!r}, once")
+    for column in schema.columns:
+        if rows.column_names.count(find_column(rows, column)) != 1:
+            raise InvalidParameter(f"the rows must have a column {column.name!r}, once")
 
 
 def evaluate_release(

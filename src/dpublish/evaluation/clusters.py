@@ -65,7 +65,10 @@ def _rows(release: KMeansRelease, found: ClusterFit) -> list[list[str]]:
     return [
         [
             str(number),
-            *(format_number(float(coordinate)) for coordinate in center),
+            *(
+                column.show(float(coordinate))
+                for column, coordinate in zip(release.box.columns, center, strict=True)
+            ),
             f"{found.sizes[number]:,}",
             f"{found.distances[number]:.4f}",
             "" if noisy is None else format_number(noisy[number].records),

@@ -37,7 +37,7 @@ def evaluate(
         classifiers: Some of direct, tree, logistic, boosting, svm; all if absent.
         seed: Which synthetic rows to draw.
     """
-    names = release.schema.names
+    names = release.schema.source_names
     return measure(
         Request(
             release=release,

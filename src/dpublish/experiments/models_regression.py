@@ -26,7 +26,9 @@ def number_column(schema: Schema, named: str | None) -> str:
     numbers = [
         column.name
         for column in schema.columns
-        if isinstance(column, NumberColumn) and not column.axis().special
+        if isinstance(column, NumberColumn)
+        and column.holds == "numbers"
+        and not column.axis().special
     ]
     if named is None and numbers:
         return numbers[0]

@@ -39,10 +39,13 @@ class OwnTable:
             raise InvalidParameter(
                 f"the schema has no column {target!r}; it has {', '.join(described.names)}"
             )
-        rows = read_rows(str(data), described.names)
-        for index, column in enumerate(described.columns):
-            if isinstance(column, NumberColumn) and _is_text(rows.field(index).type):
-                rows = rows.set_column(index, column.name, _numbers(rows[index], column.name))
+        names = described.source_names
+        rows = read_rows(str(data), names)
+        for index, name in enumerate(names):
+            column = described[name] if name in described.names else None
+            is_number = isinstance(column, NumberColumn) and column.holds == "numbers"
+            if is_number and _is_text(rows.field(index).type):
+                rows = rows.set_column(index, name, _numbers(rows[index], name))
         if not rows.num_rows:
             raise UnreadableData(f"{data} has no rows")
         digest = sha256(f"{target}\n{Path(schema).read_text('utf-8')}\n".encode())

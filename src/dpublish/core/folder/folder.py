@@ -350,6 +350,10 @@ def _field(item: pa.Field) -> dict[str, str]:
         kind = "integer"
     elif pa.types.is_floating(item.type):
         kind = "number"
+    elif pa.types.is_date(item.type):
+        kind = "date"
+    elif pa.types.is_timestamp(item.type):
+        kind = "datetime"
     else:
         kind = "string"
     described = field_description(item)

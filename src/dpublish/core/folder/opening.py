@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpublish.core.folder.parquet_pages import measure_parquet
+from dpublish.data.interval import MAX_LEAVES
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
 
@@ -294,6 +295,16 @@ def _claim(column: dict[str, Any]) -> int:
     bins, bounds = column.get("bins"), column.get("bounds")
     if isinstance(bins, int):
         return max(bins, 0)
+    if isinstance(bins, str) and isinstance(bounds, list):
+        return _claim_periods(bins, bounds)
     if isinstance(bounds, list) and all(isinstance(end, int) for end in bounds):
         return max(bounds, default=0) - min(bounds, default=0)
     return 0
+
+
+def _claim_periods(period: str, bounds: list[Any]) -> int:
+    """Return how many periods lie between two dates, at most; the years alone tell enough."""
+    years = [int(end[:4]) for end in bounds if isinstance(end, str) and end[:4].isdecimal()]
+    per_year = {"hour": 8_784, "day": 366, "week": 53, "month": 12, "quarter": 4, "year": 1}
+    span = max(years, default=0) - min(years, default=0) + 1
+    return min(max(span, 0) * per_year.get(period, 0), MAX_LEAVES)

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.prediction import UNKNOWN, encode_rows
+from dpublish.core.prediction import UNKNOWN, encode_rows, find_column
 from dpublish.core.query.language import Condition, Query, parse_query, require_columns
 from dpublish.core.query.weights import RANGES, axis_weights, query_number, range_ends
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
-from dpublish.data.taxonomy import canonical_text
 
 Mask = NDArray[np.bool_]
 
@@ -49,7 +48,8 @@ class ClearRows:
     def matches(self, query: Query | str) -> Mask:
         """Mark the rows that satisfy all conditions."""
         parsed = parse_query(query) if isinstance(query, str) else query
-        names = [name for name in self._schema.names if name in self._table.column_names]
+        there = self._table.column_names
+        names = [x.name for x in self._schema.columns if find_column(self._table, x) in there]
         require_columns(parsed, names, "these rows tell")
         found = np.ones(len(self), dtype=np.bool_)
         for name in parsed.columns:
@@ -91,7 +91,7 @@ class ClearRows:
         numbers = self.numbers(column)
         found = ~np.isnan(numbers)
         for text, operator in range_ends(condition):
-            limit = query_number(axis, text)
+            limit = query_number(axis, text, operator)
             compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
             found &= compare[operator](numbers, limit)
         return found
@@ -101,9 +101,12 @@ class ClearRows:
         codes = self.codes(column.name)
         found = np.zeros(len(self), dtype=np.bool_)
         for value in values:
-            run = axis.taxonomy.runs.get(canonical_text(value))
-            if run is None:
-                found |= self.numbers(column) == query_number(axis, value)
-            else:
+            run = axis.find_run(value)
+            if run is not None:
                 found |= (codes >= run[0]) & (codes < run[1])
+            elif (period := axis.read_period(value)) is not None:
+                numbers = self.numbers(column)
+                found |= (numbers >= period.start) & (numbers < period.stop)
+            else:
+                found |= self.numbers(column) == query_number(axis, value)
         return found

@@ -75,7 +75,7 @@ def _intersection(axis: Axis, ranges: list[Condition]) -> _Range:
     low, high = (-inf, False), (inf, True)
     for condition in ranges:
         for value, operator in range_ends(condition):
-            number = query_number(axis, value)
+            number = query_number(axis, value, operator)
             if operator.startswith(">"):
                 low = max(low, (number, operator == ">"))
             else:
@@ -85,7 +85,7 @@ def _intersection(axis: Axis, ranges: list[Condition]) -> _Range:
 
 
 def _refuse_backwards(axis: Axis, condition: Condition) -> None:
-    ends = [query_number(axis, value) for value, _ in range_ends(condition)]
+    ends = [query_number(axis, value, operator) for value, operator in range_ends(condition)]
     if ends[0] > ends[-1]:
         raise _backwards(axis, condition)
 
@@ -122,7 +122,8 @@ def assumption(
     wanted = _intersection(axis, ranges)
     first, last = axis.edges[0], axis.edges[-1] - axis.holds_integers
     if wanted.low > last or wanted.high < first or (wanted.low == last and not wanted.include_low):
-        return f"values of {axis.column} beyond {first:g} to {last:g} were counted at these ends"
+        ends = f"{_shown(axis, first)} to {_shown(axis, last)}"
+        return f"values of {axis.column} beyond {ends} were counted at these ends"
     # A cell holds one of its ends, the outermost both; a query for the other cannot be honored.
     holds_low = axis.closed == "left" or wanted.low <= first
     holds_high = axis.closed == "right" or wanted.high >= last
@@ -145,8 +146,18 @@ def range_ends(condition: Condition) -> list[tuple[str, str]]:
     return [(condition.operands[0], condition.operator)]
 
 
-def query_number(axis: Axis, text: str) -> float:
-    """Read a number that a column is compared with."""
+def _shown(axis: Axis, number: float) -> str:
+    return f"{number:g}" if axis.date_kind is None else axis.write(number)
+
+
+def query_number(axis: Axis, text: str, operator: str = ">=") -> float:
+    """Read a number that a column is compared with.
+
+    A period of a column of dates is inside or outside as a whole: up to its last day if it is
+    included, or from the day after it if it is not.
+    """
+    if axis.date_kind is not None:
+        return axis.limit(text, at_start=operator in (">=", "<"))
     try:
         number = float(text)
     except ValueError:

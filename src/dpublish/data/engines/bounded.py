@@ -1,122 +1,320 @@
 """Keep a few rows of every unit, by a rule that looks at that unit's rows alone.
 
 A unit's rows are put in an order that a keyed hash gives them, and the first ones stay.  The
-hash is taken of the unit, of the codes of the row, and of a number that tells equal rows of
-the unit apart.  So the choice does not depend on other units, on the order of rows, or on how
-they are cut into batches.  Units are told apart by what they are, never by a hash: two units
-with the same hash would share one allowance, and the one would move the other's rows.
+hash is taken of the unit, of the codes and values of the row, and of a number that tells equal
+rows of the unit apart.  So the choice does not depend on other units, on the order of rows, or
+on how they are cut into batches.  Units are told apart by what they are, never by a hash: two
+units with the same hash would share one allowance, and the one would move the other's rows.
+
+Rows are not held.  One pass notes 14 bytes of each row (the number of its unit, a word that
+stands for its codes and values, whether it has a unit, and whether it is complete) and each
+unit once; what remains is one bit a row, by which later scans leave rows out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import shake_256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.data.column import NumberColumn
-from dpublish.data.engines.encoded import Part, Reading
-from dpublish.data.engines.source import Source, read_quietly, scan
-from dpublish.data.engines.units import as_integers, needed_columns, to_units
+from dpublish.data.batch import refuse_copy
+from dpublish.data.column import Column, NumberColumn
+from dpublish.data.date_column import DateColumn
+from dpublish.data.encoding import code_type
+from dpublish.data.engines.encoded import Reading
+from dpublish.data.engines.source import (
+    HeldSource,
+    MemorySource,
+    Rescan,
+    Source,
+    read_quietly,
+    scan,
+    select_header,
+)
+from dpublish.data.engines.units import UnitNumbers, as_integers, needed_columns, to_units
 from dpublish.data.schema import Schema
+from dpublish.data.stamps import write_stamps
+from dpublish.errors import InvalidParameter, UnreadableData, require_count
+from dpublish.types import IntArray
 
 Words = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
 _HASHED_TEXTS = 1 << 14  # at once: several words are held for every letter
 _SHIFTS = tuple(map(np.uint64, (30, 27, 31)))
 _FACTORS = tuple(map(np.uint64, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 
-class _Rows(NamedTuple):
-    """Complete rows of a record batch, as they were read and as kernels see them."""
+@dataclass(frozen=True)
+class Bound:
+    """Which rows stay: at most `most` of each unit, chosen with `key`.
 
-    raw: Any
+    If `lowest` names a column, every row of a unit gets the smallest code of that column over
+    all rows of the unit, and a unit goes if one of its rows has none.
+    """
+
+    unit: str
+    most: int
+    key: bytes
+    lowest: str | None = None
+
+    @classmethod
+    def of(cls, schema: Schema, most: int, key: bytes, lowest: str | None = None) -> "Bound":
+        """Refuse a bound that makes no sense for a schema; reads no row."""
+        require_count(most=most)
+        if schema.unit is None:
+            raise InvalidParameter("rows belong to no unit here; name it in the schema")
+        if lowest is not None:
+            write_codes(schema[lowest])
+        return cls(schema.unit, most, key, lowest)
+
+
+class _Noted(NamedTuple):
+    """What is noted of a record batch; all but the first are about its rows that have a unit."""
+
+    has_unit: Mask
     units: Any
-    codes: tuple[NDArray[Any], ...]
-    values: tuple[NDArray[Any], ...]
+    is_complete: Mask
+    words: Words | None
+    codes: NDArray[Any] | None
+    """Codes of the column whose smallest is wanted, counted from 1; 0 where there is none."""
 
 
-def bound_rows(source: Source, schema: Schema, unit: str, most: int, key: bytes) -> list[Any]:
-    """Read the columns of a schema, and keep at most `most` rows of each unit.
+class _Notes(NamedTuple):
+    """The same of all rows of a source, with a number for each unit."""
+
+    has_unit: Mask
+    numbers: NDArray[np.int32]
+    units: Any
+    is_complete: Mask
+    words: Words
+    codes: NDArray[Any]
+
+
+def bound_source(source: Source, schema: Schema, bound: Bound) -> "BoundedSource":
+    """Read the columns of a schema once, and choose the rows that stay.
 
     Rows without a unit, and rows that the missing rule of a column leaves out, go first.
     """
-    read = (_read(raw, schema, unit, source.label) for raw in scan(source, needed_columns(schema)))
-    held = list(read_quietly(read, source.label))
-    if not held:
-        return []
-    chosen = _choose(held, most, key)
-    ends = np.cumsum([rows.raw.num_rows for rows in held])[:-1]
-    masks = np.split(chosen, ends)
-    return [rows.raw.filter(pa.array(mask)) for rows, mask in zip(held, masks, strict=True)]
+    if source.rescan not in ("cheap", "costly"):
+        source = HeldSource(source, needed_columns(schema))  # another order would fit no choice
+    notes = _note_rows(source, schema, bound)
+    stays = notes.is_complete.copy()
+    lowest = None
+    if bound.lowest is not None:
+        least = _least_of_each(notes)
+        stays &= least[notes.numbers] > 0
+        lowest = least[notes.numbers] - 1
+    numbers = notes.numbers[stays]
+    stays[stays] = _choose(numbers, notes.words[stays[notes.is_complete]], notes.units, bound)
+    kept = notes.has_unit.copy()
+    kept[notes.has_unit] = stays
+    lowered = None
+    if bound.lowest is not None and lowest is not None:
+        lowered = _Lowered(schema[bound.lowest], lowest[stays])
+    return BoundedSource(source, schema, kept, lowered)
 
 
-def _read(raw: Any, schema: Schema, unit: str, label: str) -> _Rows:
-    units = to_units(raw.column(unit), label)
-    numbers = [column.name for column in schema.columns if isinstance(column, NumberColumn)]
-    codes = [Reading(name, as_values=False).encode(schema, raw) for name in schema.names]
-    values = [Reading(name, as_values=True).encode(schema, raw) for name in numbers]
+def bound_rows(source: Source, schema: Schema, bound: Bound) -> Iterator[Any]:
+    """Yield the rows that stay of a source that can be scanned once; all of it is held."""
+    held = list(read_quietly(scan(source, needed_columns(schema)), source.label))
+    if held:
+        whole = MemorySource(held, held[0].schema, source.label)
+        yield from bound_source(whole, schema, bound).scan(schema.source_names)
+
+
+def count_rows(source: Source, schema: Schema, unit: str, most: int) -> IntArray:
+    """Count the units with 1, 2, ... rows that no missing rule leaves out, and `most` or more."""
+    notes = _note_rows(source, schema, Bound(unit, most, b""), hashed=False)
+    rows = np.bincount(notes.numbers[notes.is_complete], minlength=len(notes.units))
+    return np.bincount(np.minimum(rows, most), minlength=most + 1)[1:].astype(np.int64)
+
+
+class BoundedSource:
+    """The rows of another source that stay; each scan leaves the others out anew.
+
+    Holds one bit for each row of the source, and one code for each row that stays if codes
+    of a column were replaced.
+    """
+
+    def __init__(
+        self, source: Source, schema: Schema, kept: Mask, lowered: "_Lowered | None" = None
+    ) -> None:
+        self._source = source
+        self._rows = kept.size
+        self._bits = np.packbits(kept)
+        self._lowered = lowered
+        self.label = source.label
+        self.rescan: Rescan = source.rescan
+        header = select_header(source.header, schema.source_names)
+        self.header = header if lowered is None else lowered.retype(header)
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a source")
+
+    def scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read some columns as Arrow record batches."""
+        start = kept_before = 0
+        for raw in scan(self._source, columns):
+            stop = start + raw.num_rows
+            stays = self._mask(start, stop)
+            rows = raw.filter(pa.array(stays))
+            if self._lowered is not None:
+                rows = self._lowered.replace(rows, kept_before)
+            start, kept_before = stop, kept_before + rows.num_rows
+            yield rows
+        if start != self._rows:
+            raise self._changed()
+
+    def _mask(self, start: int, stop: int) -> Mask:
+        if stop > self._rows:
+            raise self._changed()
+        first = start // 8
+        bits = np.unpackbits(self._bits[first : -(-stop // 8)])
+        return bits[start - 8 * first : stop - 8 * first].view(np.bool_)
+
+    def _changed(self) -> UnreadableData:
+        return UnreadableData(f"{self.label} was changed while it was in use")
+
+
+class _Lowered:
+    """The column of which every row has the smallest code of its unit, in place of its own."""
+
+    def __init__(self, column: Column, codes: NDArray[Any]) -> None:
+        self._name = column.name
+        self._written = write_codes(column)
+        self._codes = codes
+
+    def retype(self, header: Any) -> Any:
+        """Give the column in a header the type in which its codes are written."""
+        index = header.get_field_index(self._name)
+        return header.set(index, pa.field(self._name, self._written.type))
+
+    def replace(self, rows: Any, start: int) -> Any:
+        """Write the codes of the rows that stay, from number `start` on, into their column."""
+        index = rows.schema.get_field_index(self._name)
+        if index < 0:
+            return rows
+        codes = self._codes[start : start + rows.num_rows]
+        return rows.set_column(index, self._name, self._written.take(pa.array(codes)))
+
+
+def write_codes(column: Column) -> Any:
+    """Write each code of a column as a value that has it: public, from the schema alone.
+
+    >>> from dpublish.data.schema import column
+    >>> write_codes(column("level", "numeric", bounds=[0, 1], bins=2)).to_pylist()
+    [0.0, 0.5]
+    """
+    special = int(column.missing == "category")
+    if isinstance(column, NumberColumn):
+        edges = column.partition.edges
+        plain: Sequence[Any] = edges[1:] if column.partition.closed == "right" else edges[:-1]
+    else:
+        plain = column.axis().leaf_labels[: column.size - special]
+    written = pa.array([*plain, *[None] * special])
+    if isinstance(column, DateColumn):
+        missing = np.array([value is None for value in written.to_pylist()])
+        written = write_stamps(column.kind, written.fill_null(0.0).to_numpy(), missing)
+    codes, keep = column.encode(written)
+    if (
+        column.source_name != column.name
+        or keep is not None
+        or not np.array_equal(codes, np.arange(column.size))
+    ):
+        raise InvalidParameter(
+            f"the codes of column {column.name!r} cannot be compared; write them to a column of "
+            "their own, of kind integer or ordinal"
+        )
+    return written
+
+
+# --- One pass over the rows ------------------------------------------------------------------
+
+
+def _note_rows(source: Source, schema: Schema, bound: Bound, *, hashed: bool = True) -> _Notes:
+    raws = scan(source, needed_columns(schema))
+    noted = (_note(raw, schema, bound, source.label, hashed=hashed) for raw in raws)
+    found: list[_Noted] = []
+    units = UnitNumbers()
+    for part in read_quietly(noted, source.label):
+        units.add(part.units)
+        found.append(part._replace(units=None))
+    numbers, known = units.finish()
+    return _Notes(
+        _join([part.has_unit for part in found], np.bool_),
+        numbers,
+        known,
+        _join([part.is_complete for part in found], np.bool_),
+        _join([part.words for part in found], np.uint64),
+        _join([part.codes for part in found], np.uint8),
+    )
+
+
+def _note(raw: Any, schema: Schema, bound: Bound, label: str, *, hashed: bool) -> _Noted:
+    units = to_units(raw.column(bound.unit), label)
+    has_unit = units.is_valid().to_numpy(zero_copy_only=False)
+    codes = {name: Reading(name, as_values=False).encode(schema, raw) for name in schema.names}
     # A value that is missing as a category has a code and no number, and its row stays.
-    keep = np.logical_and.reduce(
-        [units.is_valid().to_numpy(zero_copy_only=False)]
-        + [part.keep for part in codes if part.keep is not None]
-    )
-    return _Rows(
-        raw.select(list(schema.names)).filter(pa.array(keep)),
-        units.filter(pa.array(keep)),
-        _pick(codes, keep),
-        _pick(values, keep),
-    )
+    kept = [part.keep for part in codes.values() if part.keep is not None]
+    is_complete = np.logical_and.reduce([has_unit, *kept])
+    words = None
+    if hashed:
+        numbers = [column.name for column in schema.columns if isinstance(column, NumberColumn)]
+        values = [Reading(name, as_values=True).encode(schema, raw) for name in numbers]
+        columns = [as_integers(part.data)[is_complete] for part in (*codes.values(), *values)]
+        words = hash_rows(columns, bound.key)
+    ranks = None
+    if bound.lowest is not None:
+        data, keep = codes[bound.lowest]
+        ranks = data.astype(code_type(schema[bound.lowest].size + 1)) + 1
+        ranks = (ranks if keep is None else np.where(keep, ranks, 0))[has_unit]
+    return _Noted(has_unit, units.filter(pa.array(has_unit)), is_complete[has_unit], words, ranks)
 
 
-def _pick(parts: Iterable[Part], keep: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
-    return tuple(as_integers(part.data)[keep] for part in parts)
+def _join(parts: Sequence[NDArray[Any] | None], kind: Any) -> NDArray[Any]:
+    there = [part for part in parts if part is not None]
+    return np.concatenate(there) if there else np.empty(0, dtype=kind)
 
 
-def _choose(held: Sequence[_Rows], most: int, key: bytes) -> NDArray[np.bool_]:
+def _least_of_each(notes: _Notes) -> NDArray[Any]:
+    """Find the smallest code of each unit, counted from 1; 0 if one of its rows has none."""
+    least = np.full(len(notes.units), np.iinfo(notes.codes.dtype).max, dtype=notes.codes.dtype)
+    np.minimum.at(least, notes.numbers, notes.codes)
+    return least
+
+
+# --- The choice ------------------------------------------------------------------------------
+
+
+def _choose(numbers: NDArray[np.int32], words: Words, units: Any, bound: Bound) -> Mask:
     """Mark the rows that stay; only units with more rows than may stay need an order."""
-    encoded = pa.concat_arrays([rows.units for rows in held]).dictionary_encode()
-    units = encoded.indices.to_numpy()
-    exceeding = np.bincount(units, minlength=len(encoded.dictionary)) > most
-    positions = np.flatnonzero(exceeding[units])
-    chosen = np.ones(units.size, dtype=np.bool_)
+    exceeding = np.bincount(numbers, minlength=len(units)) > bound.most
+    positions = np.flatnonzero(exceeding[numbers])
+    chosen = np.ones(numbers.size, dtype=np.bool_)
     chosen[positions] = _come_first(
-        (np.cumsum(exceeding) - 1)[units[positions]],
-        hash_units(encoded.dictionary.filter(pa.array(exceeding)), key),
-        _join([rows.codes for rows in held], positions),
-        _join([rows.values for rows in held], positions),
-        most,
-        key,
+        (np.cumsum(exceeding) - 1)[numbers[positions]],
+        hash_units(units.filter(pa.array(exceeding)), bound.key),
+        words[positions],
+        bound,
     )
     return chosen
 
 
-def _join(
-    parts: Sequence[tuple[NDArray[Any], ...]], positions: NDArray[np.int64]
-) -> list[NDArray[Any]]:
-    """Put the parts of each column together, and pick the rows at some positions."""
-    return [np.concatenate(column)[positions] for column in zip(*parts, strict=True)]
-
-
-def _come_first(
-    units: NDArray[np.int64],
-    unit_words: Words,
-    codes: Sequence[NDArray[Any]],
-    values: Sequence[NDArray[Any]],
-    most: int,
-    key: bytes,
-) -> NDArray[np.bool_]:
+def _come_first(units: NDArray[np.int64], unit_words: Words, words: Words, bound: Bound) -> Mask:
     """Mark the first rows of every unit in the order of their hashes.
 
-    Rows with the same codes are numbered by their values, which settles all that a kernel can
-    tell apart; rows that it cannot are interchangeable.
+    Equal rows of a unit, which no kernel can tell apart, are numbered, so that each of them is
+    as likely to stay as any other row.
     """
-    order = np.lexsort((*values, *codes, units))
-    units, codes = units[order], [column[order] for column in codes]
-    repeats = _number_within([units, *codes])
-    marks = hash_rows([unit_words[units], *codes, repeats], key)
+    order = np.lexsort((words, units))
+    units, words = units[order], words[order]
+    repeats = _number_within([units, words])
+    marks = hash_marks([unit_words[units], words, repeats], bound.key)
     again = np.lexsort((marks, units))  # stable: rows with the same hash stay in their order
-    first = _number_within([units[again]]) < most
+    first = _number_within([units[again]]) < bound.most
     chosen = np.zeros(units.size, dtype=np.bool_)
     chosen[order[again[first]]] = True
     return chosen
@@ -139,8 +337,17 @@ def hash_rows(columns: Sequence[NDArray[Any]], key: bytes) -> Words:
     >>> bool(first == second), bool(first == third)
     (True, False)
     """
+    return _hash(columns, _stretch(key, b"rows", len(columns)))
+
+
+def hash_marks(columns: Sequence[NDArray[Any]], key: bytes) -> Words:
+    """Hash units, words of rows and repeat numbers: the order in which rows of a unit stay."""
+    return _hash(columns, _stretch(key, b"marks", len(columns)))
+
+
+def _hash(columns: Sequence[NDArray[Any]], salts: Words) -> Words:
     state = np.zeros(columns[0].size, dtype=np.uint64)
-    for column, salt in zip(columns, _stretch(key, b"rows", len(columns)), strict=True):
+    for column, salt in zip(columns, salts, strict=True):
         state = _mix((state ^ column.astype(np.uint64)) + salt)
     return state
 

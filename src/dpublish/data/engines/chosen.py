@@ -71,8 +71,8 @@ class ChosenSource:
     def scan(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read some columns as Arrow record batches."""
         column = self._choice.column
-        for raw in scan(self._source, tuple(dict.fromkeys((*columns, column.name)))):
-            codes, keep = column.encode(raw.column(column.name))
+        for raw in scan(self._source, tuple(dict.fromkeys((*columns, column.source_name)))):
+            codes, keep = column.encode_source(raw.column(column.source_name))
             picked = pa.array(self._choice.mark(Part(codes, keep)))
             yield raw.select(list(columns)).filter(picked)
 
@@ -124,8 +124,9 @@ def sample_rows(
     columns: Sequence[str],
 ) -> Iterator[Any]:
     """Keep each row with the rate of its leaf; rows without a value of `column` go."""
-    needed = tuple(dict.fromkeys((*columns, column.name)))
-    raws = ((raw, column.encode(raw.column(column.name))) for raw in scan(source, needed))
+    by = column.source_name
+    needed = tuple(dict.fromkeys((*columns, by)))
+    raws = ((raw, column.encode_source(raw.column(by))) for raw in scan(source, needed))
     for raw, (codes, keep) in read_quietly(raws, source.label):
         chosen = choose_by(rates, codes, rng)  # a word for every row, whatever becomes of it
         if keep is not None:

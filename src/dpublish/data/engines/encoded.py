@@ -45,13 +45,14 @@ class Reading(NamedTuple):
 
     def encode(self, schema: Schema, raw: Any) -> Part:
         """Encode the column of a record batch."""
-        column, array = schema[self.name], raw.column(self.name)
+        column = schema[self.name]
+        array = raw.column(column.source_name)
         if self.as_values:
             numbers, keep = column.values(array)
             if keep is not None and self.optional:
                 return Part(np.where(keep, numbers, np.nan), None)
             return Part(numbers, keep)
-        codes, keep = column.encode(array)
+        codes, keep = column.encode_source(array)
         if self.level is None or self.level == column.height:
             return Part(codes, keep)
         axis = column.axis(self.level)
@@ -67,9 +68,9 @@ def readings(kernel: Summable[Any], *, by_unit: bool) -> tuple[Reading, ...]:
     return tuple(dict.fromkeys((*codes, *values)))
 
 
-def names_of(wanted: Sequence[Reading]) -> tuple[str, ...]:
-    """List the columns that are read, each once."""
-    return tuple(dict.fromkeys(reading.name for reading in wanted))
+def names_of(schema: Schema, wanted: Sequence[Reading]) -> tuple[str, ...]:
+    """List the columns of the table that are read, each once."""
+    return tuple(dict.fromkeys(schema[reading.name].source_name for reading in wanted))
 
 
 def make_batch(rows: int, columns: Mapping[Reading, Part]) -> Batch:
@@ -86,7 +87,8 @@ def make_batch(rows: int, columns: Mapping[Reading, Part]) -> Batch:
 def check_type(schema: Schema, name: str, source: Source) -> None:
     """Refuse a type that the schema cannot use, by encoding no rows of it."""
     message = f"column {name!r} of {source.label} has a type that cannot be used; cast it to text"
-    empty = quietly(select_header(source.header, (name,)).empty_table, message)
+    names = (schema[name].source_name,)
+    empty = quietly(select_header(source.header, names).empty_table, message)
     quietly(partial(Reading(name, as_values=False).encode, schema, empty), message)
 
 
@@ -102,8 +104,8 @@ class StreamedColumns:
 
     def batches(self, wanted: Sequence[Reading]) -> Generator[Batch]:
         """Read the wanted columns of all records that are kept."""
-        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
-        raws = scan(self._source, names)
+        counted = wanted or [Reading(self._schema.names[0], as_values=False)]
+        raws = scan(self._source, names_of(self._schema, counted))  # some column counts the rows
         encoded = (
             make_batch(raw.num_rows, {x: x.encode(self._schema, raw) for x in wanted})
             for raw in raws
@@ -154,7 +156,7 @@ class CachedColumns:
 
     def encode(self, lacking: Sequence[Reading]) -> Generator[list[Part]]:
         """Read some columns from the source: a part of each, batch by batch."""
-        raws = scan(self._source, names_of(lacking))
+        raws = scan(self._source, names_of(self._schema, lacking))
         encoded = ([x.encode(self._schema, raw) for x in lacking] for raw in raws)
         return read_quietly(encoded, self._source.label)
 

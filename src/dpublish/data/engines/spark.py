@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from dpublish.data.batch import S, Summable, refuse_copy
 from dpublish.data.draws import require_rate, require_rates
+from dpublish.data.engines.bounded import Bound
 from dpublish.data.engines.chosen import Choice, make_choice
 from dpublish.data.engines.encoded import Reading, names_of, readings
 from dpublish.data.engines.source import UNREADABLE
@@ -30,6 +31,8 @@ from dpublish.data.engines.spark_tasks import (
     MARKER,
     Adding,
     Bounding,
+    Counting,
+    CountRows,
     Dealing,
     DealPairs,
     DealRows,
@@ -56,6 +59,7 @@ from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource, secure
+from dpublish.types import IntArray
 
 _FAN_IN = 32
 _MERGED_BYTES = 1 << 28  # of partial answers that one task merges, and that come back
@@ -128,7 +132,7 @@ class Frame:
             block = self.data["block"]
             data = self.data.where((block == self.kept.block) | (block == MARKER))
             return data, self._reader(DrawnRows(self.kept.nonces))
-        chosen = [choice.column.name for choice in self.choices]
+        chosen = [choice.column.source_name for choice in self.choices]
         names = tuple(dict.fromkeys((*columns, *chosen)))
         indices = [self.header.get_field_index(name) for name in names]
         # By number, for names may hold dots, or differ in capitals only.
@@ -216,21 +220,40 @@ class SparkTable:
             for block in range(blocks)
         ]
 
-    def bound(self, most: int, key: bytes, columns: Sequence[str] | None = None) -> "SparkTable":
+    def bound(
+        self,
+        most: int,
+        key: bytes,
+        columns: Sequence[str] | None = None,
+        lowest: str | None = None,
+    ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
-        For streams, whose methods pay for `most` rows of a unit.  `publish` refuses the result:
-        one record more may replace another of its unit.
+        For methods that pay for `most` rows of a unit.  `publish` refuses the result: one record
+        more may replace another of its unit.
 
-        The rows that stay are held by the executors, with the given columns only.
+        The rows that stay are held by the executors, with the given columns only; a task holds
+        all rows of its units while it chooses.
         """
-        require_count(most=most)
-        unit = self._schema.unit
-        if unit is None:
-            raise InvalidParameter("rows belong to no unit here; name it in the schema")
         schema = self._narrow(columns)
-        frame = self._draw(schema, Bounding(unit, most, key), Draws())
+        bound = Bound.of(schema, most, key, lowest)
+        frame = self._draw(schema, Bounding(bound), Draws())
         return self._keep(replace(schema, unit=None), frame, is_bounded=True)
+
+    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+        """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
+
+        Of the rows that no missing rule of the columns leaves out; a unit without any is not
+        counted.  Exact, and therefore private: one unit changes one entry by one.
+        """
+        schema = self._narrow(columns)
+        counting = Counting(Bound.of(schema, most, b"").unit, most)
+        names = needed_columns(schema)
+        data, reader = self._frame.read(names)
+        deal = DealRows(self._dealing(), counting.unit, names, reader)
+        count = CountRows(counting, schema, Reader(DealtRows(), self._frame.label))
+        job = Job(data).map(deal).exchange(self._frame.parts).map(count)
+        return ask(self._frame.files, lambda: counting.add_up(job.blobs()))
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "SparkTable":
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet."""
@@ -254,17 +277,18 @@ class SparkTable:
         by = self._schema[column]
         rule = SamplingBy(by, require_rates(rates, by.size))
         schema = self._narrow(self._others(column) if columns is None else columns)
-        return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(column,)))
+        return self._keep(schema, self._draw(schema, rule, Draws.of(rng), by=(by.source_name,)))
 
     # --- Sums -----------------------------------------------------------------------------
 
     def _add_rows(self, adding: Adding, wanted: tuple[Reading, ...]) -> Job:
-        names = names_of(wanted) or self._schema.names[:1]  # some column counts the rows
+        counted = wanted or (Reading(self._schema.names[0], as_values=False),)
+        names = names_of(self._schema, counted)  # some column counts the rows
         data, reader = self._frame.read(names)
         return Job(data).map(SumRows(adding, self._schema, wanted, reader))
 
     def _add_units(self, adding: Adding, unit: str, wanted: tuple[Reading, ...]) -> Job:
-        names = tuple(dict.fromkeys((unit, *names_of(wanted))))
+        names = tuple(dict.fromkeys((unit, *names_of(self._schema, wanted))))
         data, reader = self._frame.read(names)
         deal = DealPairs(self._dealing(), self._schema, unit, wanted, names, reader)
         return Job(data).map(deal).exchange(self._frame.parts).map(SumPairs(adding, wanted))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from dpublish.data.batch import BATCH_ROWS, Summable
 from dpublish.data.column import Column
 from dpublish.data.draws import choose, draw_blocks
-from dpublish.data.engines.bounded import bound_rows, hash_units
+from dpublish.data.engines.bounded import Bound, bound_rows, count_rows, hash_units
 from dpublish.data.engines.chosen import Choice, ChosenSource, sample_rows
 from dpublish.data.engines.encoded import Reading, StreamedColumns
 from dpublish.data.engines.source import Rescan, Source, read_quietly, scan
@@ -37,6 +37,7 @@ from dpublish.data.engines.units import (
 from dpublish.data.schema import Schema
 from dpublish.errors import UnreadableData
 from dpublish.randomness import RandomSource, is_secure, secure, seeded
+from dpublish.types import IntArray
 
 BLOBS = "target int, blob binary"
 """Spark's schema of partial answers, and of rows on their way to the task of their unit."""
@@ -426,6 +427,42 @@ class DealRows:
             yield from self.dealing.deal(raw.filter(keep), units.filter(keep))
 
 
+@dataclass(frozen=True)
+class Counting:
+    """How many units have 1, 2, ... rows, and `most` or more."""
+
+    unit: str
+    most: int
+
+    def add_up(self, blobs: Iterable[Any]) -> IntArray:
+        """Add up what the tasks counted, each for units of its own."""
+        counts = np.zeros(self.most, dtype=np.int64)
+        everything = set[int]()
+        for blob in blobs:
+            seen, answer = pickle.loads(blob)
+            if everything & seen:
+                raise LostRows
+            everything |= seen
+            counts += answer
+        return counts
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Count the rows of the units that were sent to a task."""
+
+    counting: Counting
+    schema: Schema
+    reader: Reader
+
+    def run(self, part: int, incoming: Iterator[Any]) -> Iterator[Any]:
+        """Yield one partial answer."""
+        seen = set[int]()
+        source = self.reader.open(part, incoming, seen)
+        answer = count_rows(source, self.schema, self.counting.unit, self.counting.most)
+        yield _blob(0, pickle.dumps((seen, answer), protocol=pickle.HIGHEST_PROTOCOL))
+
+
 # --- Rows that are drawn and kept -------------------------------------------------------------
 
 
@@ -472,21 +509,19 @@ class SamplingBy:
 
     def pick(self, source: Source, schema: Schema, rng: RandomSource) -> Iterator[tuple[int, Any]]:
         """Yield the rows to keep."""
-        kept = sample_rows(source, self.column, self.rates, rng, schema.names)
+        kept = sample_rows(source, self.column, self.rates, rng, schema.source_names)
         return ((0, rows) for rows in kept)
 
 
 @dataclass(frozen=True)
 class Bounding:
-    """At most `most` rows of each unit are kept; nothing is drawn."""
+    """At most so many rows of each unit are kept; nothing is drawn."""
 
-    unit: str
-    most: int
-    key: bytes
+    bound: Bound
 
     def pick(self, source: Source, schema: Schema, rng: RandomSource) -> Iterator[tuple[int, Any]]:
         """Yield the rows to keep."""
-        return ((0, x) for x in bound_rows(source, schema, self.unit, self.most, self.key))
+        return ((0, rows) for rows in bound_rows(source, schema, self.bound))
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _valid(texts: Any) -> Any:
 def needed_columns(schema: Schema) -> tuple[str, ...]:
     """Name the columns to read: those of the schema, and the units if rows belong to some."""
     units = () if schema.unit is None else (schema.unit,)
-    return tuple(dict.fromkeys((*schema.names, *units)))
+    return tuple(dict.fromkeys((*schema.source_names, *units)))
 
 
 def draw_rows(
@@ -101,6 +101,57 @@ def draw_rows(
         numbers = encoded.indices.slice(start, raw.num_rows)
         start += raw.num_rows
         yield raw.filter(numbers.is_valid()), drawn[numbers.drop_null().to_numpy()]
+
+
+class UnitNumbers:
+    """Numbers units as they come in, batch by batch; each unit is held once.
+
+    Units are told apart by what they are.  Those of a few batches wait, so that the units that
+    are known need not be looked up for every batch.
+
+    >>> numbers = UnitNumbers()
+    >>> numbers.add(pa.array(["Ann", "Bob", "Ann"], pa.large_string()))
+    >>> numbers.add(pa.array(["Cid", "Bob"], pa.large_string()))
+    >>> numbers.finish()[0]
+    array([0, 1, 0, 2, 1], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._known: list[Any] = []  # one array, once there are units
+        self._waiting: list[Any] = []
+        self._entries = 0
+        self._numbers: list[NDArray[np.int32]] = []
+
+    def __reduce__(self) -> NoReturn:
+        refuse_copy("a list of units")
+
+    def add(self, units: Any) -> None:
+        """Number the units of a batch of rows, none of them null."""
+        encoded = units.dictionary_encode()
+        self._waiting.append(encoded)
+        self._entries += len(encoded.dictionary)
+        if self._entries > max([MERGE_ROWS, *map(len, self._known)]):
+            self._merge()
+
+    def finish(self) -> tuple[NDArray[np.int32], Any]:
+        """Return the number of each row's unit, in order, and the units by their numbers."""
+        if self._waiting:
+            self._merge()
+        if not self._known:
+            return np.empty(0, dtype=np.int32), pa.array([], pa.int64())
+        return np.concatenate(self._numbers), self._known[0]
+
+    def _merge(self) -> None:
+        """Number what waits; units that are known come first and keep their numbers."""
+        parts = [*self._known, *(part.dictionary for part in self._waiting)]
+        merged = pa.concat_arrays(parts).dictionary_encode()
+        numbers = merged.indices.to_numpy()
+        start = sum(map(len, self._known))
+        for part in self._waiting:
+            stop = start + len(part.dictionary)
+            self._numbers.append(numbers[start:stop][part.indices.to_numpy()])
+            start = stop
+        self._known, self._waiting, self._entries = [merged.dictionary], [], 0
 
 
 class UnitColumns:
@@ -130,7 +181,7 @@ class UnitColumns:
 
     def _find(self, wanted: tuple[Reading, ...]) -> Batch:
         """Merge as rows come in, so that what is held stays near the number of distinct pairs."""
-        names = tuple(dict.fromkeys((self._unit, *names_of(wanted))))
+        names = tuple(dict.fromkeys((self._unit, *names_of(self._schema, wanted))))
         raws = scan(self._source, names)
         pairs = (
             pair_units(raw, self._schema, self._unit, wanted, self._source.label) for raw in raws

@@ -55,7 +55,7 @@ def _condition(axis: Axis) -> str:
     if axis.edges is None:
         return f"{name} = {quote(axis.labels[0])}"
     middle = axis.edges[(len(axis.edges) - 1) // 2]
-    return f"{name} >= {middle:.0f}" if axis.holds_integers else f"{name} >= {middle!r}"
+    return f"{name} >= {quote(axis.write(middle))}"
 
 
 def _figures(release: DPCopulaRelease) -> list[Figure]:

@@ -45,7 +45,7 @@ def _example(axis: Axis) -> str:
     start = (len(axis.edges) - 1) // 2
     low, high = axis.edges[start], axis.edges[start + 1]
     if axis.holds_integers:
-        return f"{name} in {low:.0f}..{high - 1:.0f}"
+        return f"{name} in {quote(axis.write(low))}..{quote(axis.write(high - 1))}"
     signs = (">=", "<") if axis.closed == "left" else (">", "<=")
     return f"{name} {signs[0]} {low!r} and {name} {signs[1]} {high!r}"
 
@@ -62,7 +62,7 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
             marginal.counts,
             marginal.half_width,
             title=axis.column,
-            ordered=axis.kind in ("numeric", "integer", "ordinal"),
+            ordered=axis.is_ordered,
         )
         figures.append(Figure(f"Noisy counts by {axis.column}{intervals}.", drawing))
     return figures

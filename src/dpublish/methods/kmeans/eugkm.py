@@ -326,7 +326,7 @@ def even_sizes(box: Box, side: int) -> tuple[int, ...]:
     """
     return tuple(
         _even_side(int(column.bounds[1]) - int(column.bounds[0]) + 1, side)
-        if column.kind == "integer"
+        if column.partition.whole
         else side
         for column in box.columns
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
+from dpublish.core.axis_rows import describe_stamps, whole_array
 from dpublish.core.codecs import FIGURES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts, first_integers
 from dpublish.core.noisy_size import NoisySize
@@ -212,8 +213,10 @@ class KMeansRelease(Release):
             "cluster": numbers,
             **dict(zip(names, np.ascontiguousarray(self.centers.T), strict=True)),
         }
+        columns = dict(zip(names, self.box.columns, strict=True))
+        described = describe_stamps(pa.table(centers), columns)
         if self.synopsis is None:
-            return {"centers": pa.table(centers)}
+            return {"centers": described}
         middles = self.box.unscale(self.synopsis.cell_centers())
         cells = {
             "cell_number": np.arange(self.synopsis.size, dtype=np.int64),
@@ -221,7 +224,7 @@ class KMeansRelease(Release):
             "noisy_count": self.synopsis.counts,
             "estimated_count": self.synopsis.estimates(),
         }
-        return {"centers": pa.table(centers), "cells": pa.table(cells)}
+        return {"centers": described, "cells": describe_stamps(pa.table(cells), columns)}
 
     def metadata(self) -> dict[str, Any]:
         """Return the declared fields, and the grid's sizes and noise rates."""
@@ -297,8 +300,11 @@ class TreeKMeansRelease(KMeansRelease):
         points = self.box.unscale(self.tree.draw(size, rng))
         columns = {}
         for column, values in zip(self.box.columns, points.T, strict=True):
-            is_whole = column.kind == "integer"
-            columns[column.name] = np.rint(values).astype(np.int64) if is_whole else values
+            columns[column.name] = (
+                whole_array(column.kind, np.rint(values).astype(np.int64))
+                if column.partition.whole
+                else pa.array(values)
+            )
         return pa.table(columns)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
@@ -388,15 +394,15 @@ def _nearest(points: FloatArray, centers: FloatArray) -> IntArray:
 
 def _draw_within(
     column: NumberColumn, cells: NDArray[np.intp], size: int, rng: np.random.Generator
-) -> NDArray[Any]:
+) -> pa.Array:
     """Draw a value from each cell of a column: of an integer one, among the integers in it."""
-    if column.kind == "integer":
+    if column.partition.whole:
         edges = first_integers(column, size).astype(np.int64)
         counts = np.maximum(np.diff(edges)[cells], 1)  # a cell may hold none: the nearest then
         found = edges[cells] + (rng.random(cells.size) * counts).astype(np.int64)
-        return np.minimum(found, int(column.bounds[1]))
+        return whole_array(column.kind, np.minimum(found, int(column.bounds[1])))
     low, high = column.bounds
-    return np.asarray(low + (cells + rng.random(cells.size)) / size * (high - low))
+    return pa.array(low + (cells + rng.random(cells.size)) / size * (high - low))
 
 
 def _coordinate_names(box: Box) -> list[str]:

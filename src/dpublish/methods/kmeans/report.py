@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.kmeans.clustering import ClusterSize
@@ -56,7 +55,10 @@ def _list_centers(release: KMeansRelease) -> Listing:
         rows=[
             [
                 str(number),
-                *(format_number(value, 7) for value in center),
+                *(
+                    column.show(value, 7)
+                    for column, value in zip(release.box.columns, center, strict=True)
+                ),
                 *(_size_cells(sizes[number]) if sizes else ()),
             ]
             for number, center in enumerate(shown)
@@ -87,7 +89,7 @@ class _Side:
         if self.column is None:
             return "", ""
         low, high = self.column.bounds
-        return format_number(low, 7), format_number(high, 7)
+        return self.column.show(low, 7), self.column.show(high, 7)
 
 
 def _figures(release: KMeansRelease) -> list[Figure]:

@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.prediction import UNKNOWN, encode_rows
+from dpublish.data.column import NumberColumn
 from dpublish.data.features import FEATURE_UNIT, Features
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
@@ -158,7 +159,7 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
 
     def _task(self, schema: Schema) -> ModelTask:
         require_known("column", self.target, schema.names)
-        is_number = schema[self.target].kind in ("numeric", "integer")
+        is_number = isinstance(schema[self.target], NumberColumn)
         chosen = self.model
         if chosen == "auto":
             chosen = "linear" if is_number else "logistic"

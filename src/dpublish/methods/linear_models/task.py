@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.method import Method, Run, setting
-from dpublish.data.column import Column
+from dpublish.data.column import Column, NumberColumn
 from dpublish.data.features import Features
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known, require_positive
@@ -81,7 +81,12 @@ class ModelTask:
         require_known("model", model, models)
         features = Features.of(schema, target, predictors)
         column = schema[target]
-        is_number = column.kind in ("numeric", "integer")
+        is_number = isinstance(column, NumberColumn)
+        if isinstance(column, NumberColumn) and column.holds != "numbers":
+            raise InvalidParameter(
+                f"the target {target!r} holds {column.holds}; predict a number or a class, such "
+                "as a part of the date"
+            )
         if model == "linear":
             if not is_number:
                 raise InvalidParameter(f"a linear model predicts numbers; {target!r} has classes")

@@ -95,7 +95,10 @@ class MarginalsRelease(Release):
         probability = float(cumulative[code]) - below
         low, high = axis.leaf_edges[code], axis.leaf_edges[code + 1]
         value = low + (high - low) * ((wanted - below) / probability if probability else 0.0)
-        return min(floor(value), int(high) - 1) if axis.holds_integers else value
+        if not axis.holds_integers:
+            return value
+        whole = min(floor(value), int(high) - 1)
+        return whole if axis.date_kind is None else axis.write(whole)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy a query about one column, with a confidence interval.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpublish.core.run import Run
 from dpublish.data.axis import Axis
 from dpublish.data.column import CategoryColumn, Column, NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.interval import Interval, Partition, parse_interval
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
@@ -96,7 +97,9 @@ def digest_rule(parts: Sequence[RulePart], column: Column) -> str:
     # Where an unlisted value goes is in no label, since `other` may name a listed one.
     other = getattr(column, "other", None)
     beyond = [None if other is None else canonical_text(other), column.missing]
-    described = [axis.kind, axis.closed, cuts, sorted(named), beyond]
+    described: list[object] = [axis.kind, axis.closed, cuts, sorted(named), beyond]
+    if isinstance(column, DateColumn):
+        described += [column.time_zone, column.format]
     return sha256(json.dumps(described).encode("ascii")).hexdigest()[:16]
 
 
@@ -163,7 +166,7 @@ def _find_codes(values: str, axis: Axis) -> NDArray[np.bool_]:
 def _weigh(values: str, axis: Axis) -> NDArray[np.float64]:
     if axis.kind == "category" or canonical_text(values) in axis.taxonomy.runs:
         return axis.match(values)
-    if axis.kind == "ordinal":
+    if axis.kind == "ordinal" or axis.date_kind is not None:
         ends = _RANGE.fullmatch(values)
         return axis.cover(ends[1] or None, ends[2] or None) if ends else axis.match(values)
     span = parse_interval(values) or _parse_range(values)

@@ -9,7 +9,7 @@ from dpublish.aggregates.cells import ColumnSet
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.dependence import ASSIGNMENT, DISTANCE, MOST_CELLS_TO_ASSIGN, Score
 from dpublish.core.method import ExpectedError, Method, Run, setting
-from dpublish.data.column import Column
+from dpublish.data.column import Column, NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known, require_positive
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -237,9 +237,10 @@ class PrivBayes(Method[PrivBayesRelease]):
 
 def _require_target(target: str, names: tuple[str, ...], schema: Schema) -> None:
     require_known("column", target, names)
-    if schema[target].kind in ("numeric", "integer"):
+    column = schema[target]
+    if isinstance(column, NumberColumn):
         raise InvalidParameter(
-            f"the target {target!r} holds numbers; classes need kind category or ordinal"
+            f"the target {target!r} holds {column.holds}; classes need kind category or ordinal"
         )
     if schema[target].size < 2:
         raise InvalidParameter(f"the target {target!r} has one class only")

@@ -52,7 +52,7 @@ def _marginals(release: PrivBayesRelease) -> list[Figure]:
             marginal.counts,
             marginal.half_width,
             title=name,
-            ordered=axis.kind in ("numeric", "integer", "ordinal"),
+            ordered=axis.is_ordered,
         )
         caption = f"Noisy counts by {name}; 95 % confidence intervals."
         figures.append(Figure(caption, drawing))

@@ -42,7 +42,7 @@ def _example(axis: Axis) -> str:
     if axis.edges is None:
         return f"{name} = {quote(axis.labels[middle])}"
     edge = axis.edges[middle]
-    return f"{name} >= {edge:.0f}" if axis.holds_integers else f"{name} >= {edge!r}"
+    return f"{name} >= {quote(axis.write(edge))}"
 
 
 def _marginals(release: SpatialRelease) -> list[Figure]:

@@ -108,7 +108,7 @@ def _latest(release: StreamRelease) -> list[Figure]:
                 _marginal(estimates, number),
                 float("nan"),
                 title=axis.column,
-                ordered=axis.kind in ("numeric", "integer", "ordinal"),
+                ordered=axis.is_ordered,
             ),
         )
         for number, axis in enumerate(release.axes)

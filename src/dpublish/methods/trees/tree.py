@@ -245,11 +245,15 @@ def _number_condition(name: str, axis: Axis, start: int, stop: int) -> str:
     above, below = (">=", "<") if axis.closed == "left" else (">", "<=")
     parts = []
     if start > 0:
-        parts.append(f"{name} {above} {edges[start]:.12g}")
+        parts.append(f"{name} {above} {_written(axis, edges[start])}")
     if stop < axis.ordinary_leaves:
-        parts.append(f"{name} {below} {edges[stop]:.12g}")
-    text = " and ".join(parts) or f"{name} is a number"
+        parts.append(f"{name} {below} {_written(axis, edges[stop])}")
+    text = " and ".join(parts) or f"{name} is {'a number' if axis.date_kind is None else 'a date'}"
     return " or ".join([text, *missing])
+
+
+def _written(axis: Axis, edge: float) -> str:
+    return f"{edge:.12g}" if axis.date_kind is None else quote(axis.write(edge))
 
 
 def _labels(axis: Axis, start: int, stop: int) -> tuple[str, ...]:

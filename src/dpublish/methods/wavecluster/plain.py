@@ -122,7 +122,7 @@ def _shares(column: NumberColumn, cells: int) -> FloatArray:
     low, high = column.bounds
     ends = (
         first_integers(column, cells)
-        if column.kind == "integer"
+        if column.partition.whole
         else low + (high - low) * np.arange(cells + 1) / cells
     )
     codes = np.asarray(column.partition.edges)

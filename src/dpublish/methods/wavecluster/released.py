@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
+from dpublish.core.axis_rows import describe_stamps, whole_array
 from dpublish.core.codecs import FIGURES, FLOAT, RATE, Codec, optional
 from dpublish.core.grid_counts import GridCounts
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
@@ -98,13 +98,15 @@ class WaveGrid:
         """Find the cell of each of `size` points, given by the values of the columns."""
         return self.kernel.locate(self.box.lattice(Batch(size, values=values)))
 
-    def draw(self, cells: IntArray, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def draw(self, cells: IntArray, rng: np.random.Generator) -> dict[str, pa.Array]:
         """Draw a point evenly from each of `cells`, as columns in the owner's units."""
         corners = np.stack(np.unravel_index(cells, self.sizes), axis=1)
         inside = (corners + rng.random(corners.shape)) / np.array(self.sizes)
         drawn = self.box.unscale(2 * inside - 1).T
         return {
-            column.name: np.rint(line).astype(np.int64) if column.kind == "integer" else line
+            column.name: whole_array(column.kind, np.rint(line).astype(np.int64))
+            if column.partition.whole
+            else pa.array(line)
             for column, line in zip(self.box.columns, drawn, strict=True)
         }
 
@@ -214,7 +216,9 @@ class LabeledCells:
         return {
             "clusters": pa.table(clusters),
             "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
-            "cells": pa.table(cells),
+            "cells": describe_stamps(
+                pa.table(cells), dict(zip(self.box.names, self.box.columns, strict=True))
+            ),
         }
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.wavecluster.released import WaveClusterRelease
@@ -51,8 +50,10 @@ def _list_clusters(release: WaveClusterRelease) -> Listing:
     for number in order.tolist():
         inside = cells[release.cell_labels == number]
         spans = (
-            f"{format_number(low)} to {format_number(high)}"
-            for low, high in zip(inside.min(axis=0), inside.max(axis=0), strict=True)
+            f"{column.show(low)} to {column.show(high)}"
+            for column, low, high in zip(
+                release.box.columns, inside.min(axis=0), inside.max(axis=0), strict=True
+            )
         )
         rows.append([str(number), f"{sizes[number]:,}", f"{masses[number]:,.0f}", *spans])
     shown = "" if len(rows) == masses.size else f", the {len(rows)} with the most records"
@@ -140,8 +141,8 @@ def _name_sides(across: NumberColumn, up: NumberColumn | None, tall: float) -> s
     low, high = across.bounds
     below = tall + 14
     text = (
-        f'<text x="0" y="{below:.0f}">{format_number(low, 6)}</text>'
-        f'<text x="{_SIDE:.0f}" y="{below:.0f}" text-anchor="end">{format_number(high, 6)}</text>'
+        f'<text x="0" y="{below:.0f}">{across.show(low, 6)}</text>'
+        f'<text x="{_SIDE:.0f}" y="{below:.0f}" text-anchor="end">{across.show(high, 6)}</text>'
         f'<text x="{_SIDE / 2:.0f}" y="{below + 16:.0f}" text-anchor="middle">'
         f"{escape(across.name)}</text>"
     )
@@ -149,8 +150,8 @@ def _name_sides(across: NumberColumn, up: NumberColumn | None, tall: float) -> s
         return text
     bottom, top = up.bounds
     return text + (
-        f'<text x="-4" y="{tall:.0f}" text-anchor="end">{format_number(bottom, 6)}</text>'
-        f'<text x="-4" y="10" text-anchor="end">{format_number(top, 6)}</text>'
+        f'<text x="-4" y="{tall:.0f}" text-anchor="end">{up.show(bottom, 6)}</text>'
+        f'<text x="-4" y="10" text-anchor="end">{up.show(top, 6)}</text>'
         f'<text transform="translate(-14,{tall / 2:.0f}) rotate(-90)" '
         f'text-anchor="middle">{escape(up.name)}</text>'
     )

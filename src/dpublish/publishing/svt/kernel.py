@@ -80,7 +80,8 @@ class Matching(ArrayKernel):
             axis = self.schema[condition.column].axis()
             axis_weights(axis, (condition,))  # refuses a range that ends before it starts
             found.setdefault(condition.column, []).extend(
-                (operator, query_number(axis, text)) for text, operator in range_ends(condition)
+                (operator, query_number(axis, text, operator))
+                for text, operator in range_ends(condition)
             )
         return found
 
@@ -89,10 +90,12 @@ class Matching(ArrayKernel):
         return is_number and condition.operator in RANGES
 
     def _wanted(self, name: str, listed: tuple[Condition, ...]) -> BoolArray:
-        weights = axis_weights(self.schema[name].axis(), listed)
+        axis = self.schema[name].axis()
+        weights = axis_weights(axis, listed)
         if np.any(is_partial(weights)):
+            example = "30..40" if axis.date_kind is None else "2024-02..2024-03"
             raise InvalidQuery(
-                f"the conditions on {name!r} name a number within a bin; write a range, such as "
-                f"{name} in 30..40, or name a bin"
+                f"the conditions on {name!r} name a value within a bin; write a range, such as "
+                f"{name} in {example}, or name a bin"
             )
         return np.asarray(weights > 0)
