@@ -3,11 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpublish
+from dpublish.data.schema import Schema, column
+from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.statistics.report import section
+from dpublish.methods.statistics.statistics import Statistics
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
 from methods.statistics.statistics_rows import ALL, make_rows, publish
 
 
@@ -109,19 +115,24 @@ def test_a_bounded_table_is_said_to_hold_complete_records_only(release):
     assert release.value("count").of == "records with ward"
 
 
-def test_numbers_of_a_date_are_written_by_the_column(release):
-    class Dated:
-        def show(self, number):
-            return f"day {number:.0f}"
-
-    class Columns(type(release.schema)):
-        def __getitem__(self, name):
-            return Dated()
-
-    made = replace(release)
-    object.__setattr__(made, "schema", Columns(release.schema.columns))
-    assert made.written("mean(age)", 3.2) == "day 3"
-    assert made.written("variance(age)", 3.25) == "3.25"
+def test_means_and_quantiles_of_dates_are_dates():
+    days = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"])
+    rows = pa.table({"admitted": pa.array(["2024-03-01"] * 400 + ["2024-03-11"] * 400)})
+    table = open_table(rows, Schema((days,)))
+    method = Statistics(measures=("mean(admitted)", "median(admitted)", "std(admitted)"))
+    made = method.release(table, budget=Budget.seeded("1000"), rng=seeded(1))
+    mean, median, deviation = (made.value(one) for one in made.measures)
+    assert made.written("mean(admitted)", mean.value) == "2024-03-06"
+    assert made.written("median(admitted)", median.low) == "2024-03-01"
+    assert made.written("median(admitted)", median.high) == "2024-03-11"
+    assert deviation.value == pytest.approx(5, abs=0.2)
+    assert made.written("std(admitted)", 5.0) == "5"
+    shown = made.table().to_pydict()
+    assert shown["value_date"] == [
+        "2024-03-06",
+        made.written("median(admitted)", median.value),
+        None,
+    ]
 
 
 def test_the_report_shows_dots_with_intervals_and_a_table(release):

@@ -18,6 +18,8 @@ from dpublish.core.codecs import AXES, BOOL, RATE, Codec
 from dpublish.core.query.cells import CellCounts
 from dpublish.core.released import CellRelease, in_metadata, in_table
 from dpublish.data.axis import Axis
+from dpublish.data.column import NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.methods.statistics.intervals import (
@@ -46,7 +48,9 @@ ALL = "(all)"
 """The label of a total in the column of an axis that was added up."""
 UNKNOWN = "unknown"
 LITTLE = "says little"
-_RESERVED = frozenset({"measure", "value", "low", "high", "of", "note"})
+_RESERVED = frozenset(
+    {"measure", "value", "low", "high", "value_date", "low_date", "high_date", "of", "note"}
+)
 
 TEXTS = Codec(list, lambda plain, _: tuple(map(str, plain)))
 EPSILONS = Codec(
@@ -314,7 +318,11 @@ class StatisticsRelease(CellRelease):
             yield tuple(axis.labels[i] for axis, i in zip(self.axes, index, strict=True))
 
     def table(self, *, totals: bool = True) -> pa.Table:
-        """Return groups, and totals unless told otherwise, as one table."""
+        """Return groups, and totals unless told otherwise, as one table.
+
+        Means and quantiles of dates are numbers of days or seconds since 1970-01-01; further
+        columns write them as dates.
+        """
         listed = [*self.statistics(), *(self.totals() if totals else ())]
         columns: dict[str, pa.Array] = {}
         for number, axis in enumerate(self.axes):
@@ -323,9 +331,22 @@ class StatisticsRelease(CellRelease):
         columns["measure"] = pa.array([one.measure for one in listed], pa.string())
         for name in ("value", "low", "high"):
             columns[name] = pa.array([getattr(one, name) for one in listed], pa.float64())
+        if any(self._is_date(read_measure(one)) for one in self.measures):
+            for name in ("value", "low", "high"):
+                texts = [self._date(one.measure, getattr(one, name)) for one in listed]
+                columns[f"{name}_date"] = pa.array(texts, pa.string())
         columns["of"] = pa.array([one.of for one in listed], pa.string())
         columns["note"] = pa.array([one.note for one in listed], pa.string())
         return pa.table(columns)
+
+    def _is_date(self, measure: Measure) -> bool:
+        is_value = measure.function in ("mean", "quantile")
+        return is_value and isinstance(self.schema[str(measure.column)], DateColumn)
+
+    def _date(self, measure: str, number: float | None) -> str | None:
+        """Write a number that is a date; None for all others."""
+        is_date = number is not None and self._is_date(read_measure(measure))
+        return self.written(measure, number) if is_date and number is not None else None
 
     def to_pandas(self, *, totals: bool = True) -> Any:
         """Return groups and totals as a pandas frame."""
@@ -334,9 +355,9 @@ class StatisticsRelease(CellRelease):
     def written(self, measure: str, number: float) -> str:
         """Write a number of a measure as people read it: of a date column as a date."""
         found = read_measure(measure)
-        show = getattr(self.schema[found.column], "show", None) if found.column else None
-        if show is not None and found.function in ("mean", "quantile"):
-            return str(show(number))
+        column = None if found.column is None else self.schema[found.column]
+        if isinstance(column, NumberColumn) and found.function in ("mean", "quantile"):
+            return column.show(number)
         # No count is negative, though a noisy one may be.
         return format_number(max(number, 0.0) if found.function == "count" else number)
 
