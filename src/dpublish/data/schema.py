@@ -118,7 +118,7 @@ def refuse_unit(schema: Schema) -> None:
 def needs_contribution(unit: str, method: str = "this method") -> InvalidParameter:
     """Return the refusal of a unit that may own many rows, with what to write instead."""
     return InvalidParameter(
-        f"{method} hides single records, but here a {unit!r} may have several rows; write "
+        f"{method} hides single records, but here a unit ({unit!r}) may have several rows; write "
         "--contribution 4 (contribution=4) to keep at most 4 rows of each, chosen at random, and "
         "to hide all of them"
     )

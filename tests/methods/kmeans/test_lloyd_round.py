@@ -197,5 +197,5 @@ def test_a_number_of_clusters_that_makes_no_sense_is_refused(clusters):
 def test_a_table_of_units_is_refused():
     table = Points([], 1)
     table.neighbors = AddRemoveUnit("person")
-    with pytest.raises(InvalidParameter, match="one record"):
+    with pytest.raises(InvalidParameter, match="--contribution 4"):
         DPLloyd(n_clusters=1).check_table(table)
