@@ -29,6 +29,8 @@ with dpublish.Ledger.create(folder / "books.db") as ledger:
         dataset="hospital",
         epsilon="1",
     )
-    print("winter in Cardiology:", months.count("admitted in 2024-01..2024-03 and ward = Cardiology"))
+    print(
+        "winter in Cardiology:", months.count("admitted in 2024-01..2024-03 and ward = Cardiology")
+    )
     print("guarantee:", months.receipt.guarantee())
     print("left:", ledger.status("hospital").left)
