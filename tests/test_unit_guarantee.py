@@ -376,10 +376,10 @@ def test_an_epsilon_of_steps_that_is_not_divided_is_caught(name):
 def _published_noise(contribution, cells=20_000):
     """Publish 20,000 counts of an empty table: nothing but noise."""
     schema = Schema((column("visit", "integer", bounds=[0, cells - 1]),), unit="patient")
-    nobody = pa.table({name: pa.array([], pa.int64()) for name in ("patient", "visit")})
+    empty = pa.table({name: pa.array([], pa.int64()) for name in ("patient", "visit")})
     method = make_method("histogram", {"columns": ("visit",), "contribution": contribution})
     release = method.release(
-        open_table(nobody, schema), budget=Budget.seeded(EPSILON), rng=seeded(5)
+        open_table(empty, schema), budget=Budget.seeded(EPSILON), rng=seeded(5)
     )
     return release.counts.ravel().tolist()
 

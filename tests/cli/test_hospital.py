@@ -79,7 +79,7 @@ def test_a_method_hides_all_visits_of_a_patient(run, folder, name):
 
 
 def test_all_of_them_together_spend_the_sum_and_no_more_is_left(run, folder):
-    """After the tests above: each was paid for once, and there is a place for no other."""
+    """After the tests above: each was paid for once, and no other could be."""
     with Ledger(folder / "books.db") as ledger:
         status = ledger.status("hospital")
     made = [name for name in METHODS if (folder / name).exists()]

@@ -64,7 +64,7 @@ _STORY: tuple[str | tuple[str, ...], ...] = (
     "Synthetic visits, as many as you like.",
     ("release", *_NETWORK, *_KEPT, *_PAID, "--epsilon", "1", "-o", "network"),
     ("rows", "network", "-n", "1000", "-o", "synthetic.csv"),
-    "The ledger is debited before any row is read, and nobody can change it unnoticed.",
+    "The ledger is debited before any row is read, and no one can change it unnoticed.",
     ("ledger", "show", "books.db"),
     ("ledger", "verify", "books.db", "--release", "by-ward", "--release", "by-month"),
 )
