@@ -8,17 +8,32 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
+from dpublish.data.schema import Schema
 from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord, UserInWindow, plural
 from dpublish.privacy.receipt import Receipt
 
-if TYPE_CHECKING:
-    from dpublish.core.released import Release
-
 _MOST_NAMED = 6
 _WHERE = "where "  # how the text of a filter begins
+
+
+class Covered(Protocol):
+    """What must be known of a release: all of it is public."""
+
+    receipt: Receipt
+    schema: Schema
+
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns whose missing rules decide which records are in it."""
+        ...
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether a record without a number is left out, whatever the rule."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +56,7 @@ class Coverage:
         return [f"In this release are {self.counts}.", *rules, *self.limits]
 
 
-def coverage_of(release: "Release") -> Coverage:
+def coverage_of(release: Covered) -> Coverage:
     """Tell which records a release is about, and what was done to them."""
     receipt = release.receipt
     columns = [release.schema[name] for name in release.complete]
@@ -49,7 +64,7 @@ def coverage_of(release: "Release") -> Coverage:
     return Coverage(what_is_counted(release), rules, tuple(_limits(receipt)))
 
 
-def what_is_counted(release: "Release") -> str:
+def what_is_counted(release: Covered) -> str:
     """Say in a few words what a release counts: records, or people, with which columns."""
     columns = [release.schema[name] for name in release.complete]
     needed = [x.name for x in columns if _leaves_out(x, is_number=release.needs_numbers)]

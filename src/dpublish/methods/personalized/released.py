@@ -342,7 +342,7 @@ class PersonalizedAnswer(Release):
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether a record without a number is left out: it has no place in a median."""
+        """Whether a record without a number is left out: it is in no median."""
         return self.statistic == "median"
 
     def count(self, query: str = "", *, confidence: float = KNOWN_CONFIDENCE) -> Answer:

@@ -297,7 +297,7 @@ class WaveClusterRelease(LabeledCells, Release):
 
     @property
     def needs_numbers(self) -> bool:
-        """Whether a record without a number is left out: it has no place among the others."""
+        """Whether a record without a number is left out: it is no point."""
         return True
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
