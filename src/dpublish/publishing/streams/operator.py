@@ -319,7 +319,8 @@ def open_snapshot(snapshot: Table | Any, schema: Schema, columns: Sequence[str])
     table: Table = snapshot
     if table.schema != schema:
         raise InvalidParameter("the snapshot has another schema than the stream")
-    opened = snapshot.opened if hasattr(type(snapshot), "opened") else schema.names
+    told: Any = table
+    opened = told.opened if hasattr(type(table), "opened") else schema.names
     for name in columns:
         if name not in opened:
             raise InvalidParameter(f"the snapshot was opened without column {name!r}; name it")
