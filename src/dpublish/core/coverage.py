@@ -22,8 +22,15 @@ _WHERE = "where "  # how the text of a filter begins
 class Covered(Protocol):
     """What must be known of a release: all of it is public."""
 
-    receipt: Receipt
-    schema: Schema
+    @property
+    def receipt(self) -> Receipt:
+        """What was guaranteed."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are published."""
+        ...
 
     @property
     def complete(self) -> tuple[str, ...]:
