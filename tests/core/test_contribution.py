@@ -168,12 +168,12 @@ def test_only_the_columns_that_are_read_decide_which_rows_are_complete():
     schema = Schema((*VISITS.columns, column("age", "integer", bounds=[0, 99])), unit="patient")
     rows = visits([(1, "A"), (2, "B")]).append_column("age", pa.array([None, 5], pa.int64()))
 
-    class OneColumn(Histogram):
+    class AllColumns(Histogram):
         def reads(self, schema):
-            return ("ward",)
+            return ("ward", "age")
 
     table = open_table(rows, schema)
-    for kind, kept in ((OneColumn, [1, 1, 0]), (Histogram, [0, 1, 0])):
+    for kind, kept in ((Histogram, [1, 1, 0]), (AllColumns, [0, 1, 0])):
         method = kind(columns=("ward",), contribution=2)
         found = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
         assert found.counts.tolist() == kept
@@ -307,7 +307,7 @@ def test_the_error_is_predicted_for_the_noise_that_is_added():
         expected = replace(method, contribution=most).predict_error(VISITS, None, EPSILON)
         plain = method.predict_error(RECORDS, None, EPSILON / most)
         assert expected.figures == plain.figures
-        assert "of each 'patient'" in expected.summary
+        assert "of each person ('patient')" in expected.summary
     found = release([(1, "A")], 4)
     assert found.expected_error().items() <= dict(expected.figures).items()
 
