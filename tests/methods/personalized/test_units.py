@@ -419,7 +419,7 @@ def test_a_release_without_a_bound_keeps_its_receipt():
 
 def test_what_cannot_be_is_refused_before_a_row_is_read():
     plain = make_method("minimum", {**OWN, **INNER})
-    with pytest.raises(InvalidParameter, match=r"'who' may have several rows.*--contribution"):
+    with pytest.raises(InvalidParameter, match=r"'who'\) may have several.*--contribution"):
         release(plain, opened(plain, OTHERS))
     bounded = made("minimum")
     no_unit = open_table(
@@ -431,7 +431,7 @@ def test_what_cannot_be_is_refused_before_a_row_is_read():
     for contribution in (0, -1, "0", "2.5", "many"):
         with pytest.raises(InvalidParameter, match="contribution"):
             made("minimum", contribution)
-    with pytest.raises(InvalidParameter, match="say how many rows of each person may count"):
+    with pytest.raises(InvalidParameter, match="say how many records of each person may count"):
         made("minimum", "auto")
     with pytest.raises(InvalidParameter, match="not for what runs inside it"):
         make_method("minimum", {**OWN, "inner": "histogram columns=sex contribution=2"})
