@@ -147,7 +147,7 @@ class StreamRelease(CellRelease):
         table = self.table(record.time)
         settings = self.receipt.settings
         most = int(settings.get("contribution", 1))
-        notes = [f"a person counts with at most {most} row{'s' * (most > 1)}"]
+        notes = [f"a person counts with at most {most} record{'s' * (most > 1)}"]
         if record.action == "published" and settings.get("static") == FREE_STANDING:
             noisy = whole_column(table, "noisy_count")
             answer = CellCounts(self.axes, noisy, record.epsilon / most).answer(query, confidence)
