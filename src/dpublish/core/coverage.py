@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
+from dpublish.data.steps import FILTER
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
@@ -23,7 +24,6 @@ from dpublish.privacy.neighbors import (
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
-_WHERE = "where "  # how the text of a filter begins
 
 
 class Covered(Protocol):
@@ -131,7 +131,7 @@ def _whose(receipt: Receipt) -> list[str]:
 
 
 def _filters(receipt: Receipt) -> list[str]:
-    return [step for step in receipt.steps if step.startswith(_WHERE)]
+    return [step for step in receipt.steps if step.startswith(FILTER)]
 
 
 def _leaves_out(column: Column, *, is_number: bool) -> bool:
