@@ -8,9 +8,10 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.schema import Schema
 from dpublish.data.steps import FILTER
 from dpublish.privacy.neighbors import (
@@ -152,9 +153,8 @@ def _rule(column: Column, *, is_number: bool) -> str:
     return f"a record without a value, or with one that is not listed, {fate}"
 
 
-def _written(column: Any, bound: float) -> str:
-    write = getattr(column, "write", None)  # dates are written as dates
-    return f"{bound:.12g}" if write is None else str(write(bound))
+def _written(column: NumberColumn, bound: float) -> str:
+    return column.show(bound) if isinstance(column, DateColumn) else f"{bound:.12g}"
 
 
 def _limits(receipt: Receipt) -> list[str]:
