@@ -91,7 +91,7 @@ def test_a_schema_without_users_is_answered_with_the_option(run, workspace):
     given = "--method per-snapshot --columns zone --window 4 --schema rows.toml --epsilon 1"
     rest = [*given.split(), "--dataset", "rides", "--ledger", "books.db", "-o", "out"]
     done = run("stream", "start", "rides.stream", *rest)
-    assert (done.code, "--trust-rows" in done.err, "1 row in" in done.err) == (1, True, True)
+    assert (done.code, "--trust-rows" in done.err, "1 record in" in done.err) == (1, True, True)
 
 
 def test_how_many_rows_people_have_is_not_measured_for_a_stream(run, workspace):
