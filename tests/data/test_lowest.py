@@ -79,3 +79,17 @@ def test_numbers_that_do_not_fit_are_refused():
             Lowest(WARD, numbers, LEVEL)
     with pytest.raises(InvalidParameter, match="no unit"):
         opened([]).bound(1, b"key", ("sex",)).bound(1, b"key", ("sex",), lowest=lowest())
+
+
+def test_a_part_of_a_date_gives_numbers_as_any_column_does():
+    admitted = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"], missing="drop")
+    weekday = column("weekday", source=admitted, part="weekday")
+    sex = column("sex", "category", values=["F", "M"])
+    schema = Schema((sex, admitted, weekday), unit="who")
+    days = ["2024-01-01", "2024-01-06", "2024-01-02", None, "2024-01-03"]  # 6 January: a Saturday
+    rows = pa.table({"who": list("uuvww"), "sex": list("FFMFM"), "admitted": days})
+    numbers = (2, 2, 2, 2, 2, 1, 1)
+    for columns in (("sex",), ("sex", "weekday")):
+        table = open_table(rows, schema)
+        kept = table.bound(9, b"key", columns, lowest=Lowest(weekday, numbers, LEVEL))
+        assert np.array_equal(counts(kept, "(level)"), [0, 2, 1])
