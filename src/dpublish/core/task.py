@@ -5,13 +5,26 @@ from dataclasses import dataclass, replace
 from dpublish.data.axis import Axis
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.features import choose_predictors
-from dpublish.data.schema import Schema, all_names, listed_names
+from dpublish.data.schema import Schema, all_names, listed_names, refuse_unit
 from dpublish.errors import InvalidParameter
 
 
 def task_names(schema: Schema, target: str, predictors: tuple[str, ...]) -> tuple[str, ...]:
     """Name the columns that a prediction takes: all, unless the predictors are named."""
     return listed_names((target, *predictors), schema) if predictors else all_names(schema)
+
+
+def class_column(schema: Schema, target: str) -> Column:
+    """Find the column of the classes; refuse one that has none, or where rows have units."""
+    refuse_unit(schema)
+    column = schema[target]
+    if isinstance(column, NumberColumn):
+        raise InvalidParameter(
+            f"the target {target!r} holds {column.holds}; classes need kind category or ordinal"
+        )
+    if column.size < 2:
+        raise InvalidParameter(f"the target {target!r} has one class only")
+    return column
 
 
 @dataclass(frozen=True)
@@ -33,14 +46,7 @@ class Task:
     def of(cls, schema: Schema, *, target: str, predictors: tuple[str, ...] = ()) -> "Task":
         """Find the columns; every column but the target predicts it, unless some are named."""
         chosen = choose_predictors(schema, target, predictors)
-        column = schema[target]
-        if isinstance(column, NumberColumn):
-            raise InvalidParameter(
-                f"the target {target!r} holds {column.holds}; classes need kind category or ordinal"
-            )
-        if column.size < 2:
-            raise InvalidParameter(f"the target {target!r} has one class only")
-        return cls(column, tuple(schema[name] for name in chosen))
+        return cls(class_column(schema, target), tuple(schema[name] for name in chosen))
 
     @property
     def classes(self) -> Axis:

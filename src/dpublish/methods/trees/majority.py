@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Method, Run, setting
-from dpublish.core.task import Task
+from dpublish.core.task import class_column
 from dpublish.data.schema import Schema, listed_names
 from dpublish.mechanisms.selection import selection_rate, shortfall_95
 from dpublish.methods.trees.released import DecisionTreeRelease
@@ -78,7 +78,7 @@ class Majority(Method[DecisionTreeRelease]):
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:
         """Predict by how many records the chosen class may fall behind the most frequent."""
-        classes = Task.of(schema, target=self.target).classes.size
+        classes = class_column(schema, self.target).axis().size
         shortfall = float(shortfall_95(classes, selection_rate(epsilon, 1)))
         figures = {"classes": float(classes), "choice_shortfall_95": shortfall}
         if n_records:
