@@ -168,12 +168,12 @@ def test_only_the_columns_that_are_read_decide_which_rows_are_complete():
     schema = Schema((*VISITS.columns, column("age", "integer", bounds=[0, 99])), unit="patient")
     rows = visits([(1, "A"), (2, "B")]).append_column("age", pa.array([None, 5], pa.int64()))
 
-    class OneColumn(Histogram):
+    class AllColumns(Histogram):
         def reads(self, schema):
-            return ("ward",)
+            return ("ward", "age")
 
     table = open_table(rows, schema)
-    for kind, kept in ((OneColumn, [1, 1, 0]), (Histogram, [0, 1, 0])):
+    for kind, kept in ((Histogram, [1, 1, 0]), (AllColumns, [0, 1, 0])):
         method = kind(columns=("ward",), contribution=2)
         found = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
         assert found.counts.tolist() == kept
@@ -295,10 +295,13 @@ def test_an_epsilon_too_small_for_its_rows_is_refused_before_a_row_is_read():
     tiny = Fraction(1, 2**38)
     method = Histogram(columns=("ward",))
     method.release(open_table(visits([]), RECORDS), budget=Budget.seeded(tiny), rng=seeded(1))
-    with pytest.raises(InvalidParameter):
-        replace(method, contribution=64).predict_error(VISITS, None, tiny)
-    with pytest.raises(InvalidParameter):
-        replace(method, contribution="auto").predict_error(VISITS, None, tiny)
+    for contribution in (64, "auto"):
+        bounded, budget = replace(method, contribution=contribution), Budget.seeded(tiny)
+        with pytest.raises(InvalidParameter):
+            bounded.predict_error(VISITS, None, tiny)
+        with pytest.raises(InvalidParameter):
+            bounded.release(Untouchable(VISITS), budget=budget, rng=seeded(1))
+        assert not budget.is_used
 
 
 def test_the_error_is_predicted_for_the_noise_that_is_added():

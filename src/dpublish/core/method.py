@@ -169,6 +169,8 @@ class Method(ABC, Generic[R_co]):
         self.require_table(table)
         refuse_other_notion(budget, self.neighbors_of(table))
         if self.contribution is not None:
+            # Refused here, and not by the method for records, which runs when rows were read.
+            self.predict_error(table.schema, None, self.epsilon_of(budget))
             return self._release_units(table, budget=budget, rng=rng, progress=progress)
         expected = self.expected_error(table.schema, None, self.epsilon_of(budget))
         run = Run(
