@@ -121,7 +121,13 @@ def open_table(
     if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
         rows = HeldSource(rows, wanted)
     return LocalTable(
-        schema, rows, cache=cache, threads=threads, opened=opened.names, steps=steps.texts
+        schema,
+        rows,
+        cache=cache,
+        threads=threads,
+        opened=opened.names,
+        steps=steps.texts,
+        made=steps.made,
     )
 
 

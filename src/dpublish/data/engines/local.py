@@ -60,9 +60,12 @@ class LocalTable:
         opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
+        made: tuple[str, ...] = (),
     ) -> None:
         self.steps = steps
         """What was done to each record before, in words that may be published."""
+        self.made = made
+        """Names of the columns that those steps have added."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -171,6 +174,7 @@ class LocalTable:
             opened=bound.result(read).names,
             is_bounded=True,
             steps=self.steps,
+            made=self.made,
         )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
@@ -206,6 +210,7 @@ class LocalTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
     def sample_by(
@@ -266,6 +271,7 @@ class LocalTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
 

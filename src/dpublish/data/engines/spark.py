@@ -162,9 +162,12 @@ class SparkTable:
         opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
+        made: tuple[str, ...] = (),
     ) -> None:
         self.steps = steps
         """What was done to each record before, in words that may be published."""
+        self.made = made
+        """Names of the columns that those steps have added."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -265,7 +268,12 @@ class SparkTable:
         frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
         opened = bound.result(keep_columns(schema, self._opened.names)).names
         return SparkTable(
-            bound.result(schema), frame, opened=opened, is_bounded=True, steps=self.steps
+            bound.result(schema),
+            frame,
+            opened=opened,
+            is_bounded=True,
+            steps=self.steps,
+            made=self.made,
         )
 
     def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
@@ -368,6 +376,7 @@ class SparkTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
     # --- Names ----------------------------------------------------------------------------

@@ -171,17 +171,32 @@ class PersonalSettings(Method[Any]):
         """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
         if table.schema.unit is not None:
             raise needs_contribution(table.schema.unit, self.name)
-        self.preferences.check(table.schema)
+        self._check_levels(table)
 
     def check_units(self, table: Table) -> None:
         """Refuse a table whose rows cannot be bounded, or do not have the levels; reads no rows."""
         self.check_contribution(table.schema)
-        self.preferences.check(table.schema)
+        self._check_levels(table)
         if any(step.startswith(_FILTER) for step in getattr(table, "steps", ())):
             raise InvalidParameter(
                 "a filter could leave out the row that gives a person their level, so that one "
                 "person had different levels in different releases; leave --where (where=) out, "
                 "and ask for the part that you want of what is published"
+            )
+
+    def _check_levels(self, table: Table) -> None:
+        """Refuse levels that are not in the table itself, or not as the schema says.
+
+        The ledger adds up what people of a level lose over all releases, and knows the column of
+        levels by its name: one that a step makes may be another in the next release.
+        """
+        self.preferences.check(table.schema)
+        if self.preference in getattr(table, "made", ()):
+            raise InvalidParameter(
+                f"column {self.preference!r} gives people their levels, and a step (derive, "
+                "lookups) makes it: made in another way, a person had one level here and another "
+                "in the next release; take a column of the table, and a rule (--rule) if it holds "
+                "no levels"
             )
 
     def neighbors_of(self, table: Table) -> Neighbors:
