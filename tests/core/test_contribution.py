@@ -464,6 +464,8 @@ def test_every_ordinary_method_hides_patients_and_says_so(name):
     assert receipt.neighbors == AddRemoveUnit("patient")
     assert (receipt.epsilon, receipt.contribution) == (3, 2)
     assert budget.is_used
+    within = [getattr(value, "receipt", receipt) for value in vars(found).values()]
+    assert all(inner == receipt for inner in within)  # also of a release within the release
     for unbounded in (method.for_records(), replace(method, contribution=0)):
         if AddRemoveUnit not in method.hidden or unbounded.contribution is not None:
             with pytest.raises(InvalidParameter, match="contribution"):

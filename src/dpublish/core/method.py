@@ -221,7 +221,7 @@ class Method(ABC, Generic[R_co]):
             settings=self.unit_settings(),
             steps=getattr(table, "steps", ()),
         )
-        lifted: R_co = replace(released, receipt=receipt)
+        lifted: R_co = released.with_receipt(receipt)
         return lifted
 
     def for_records(self) -> Self:

@@ -403,6 +403,20 @@ def test_the_receipt_names_the_person_and_what_their_level_paid(tmp_path):
         assert load(folder) == published
 
 
+def test_what_parts_promise_is_about_the_rows_that_were_kept(tmp_path):
+    """One record more in the table may take the place of another, or lower all levels."""
+    for contribution, said in ((3, ("at most 3",)), (None, ())):
+        method = made("sampling", contribution=contribution)
+        schema = method.prepare(SCHEMA if contribution else replace(SCHEMA, unit=None))
+        rows = pa.table({"who": ["a", "a"], "sex": ["F", "M"], "own": [1.0, 1.0]})
+        table = open_table(rows, schema, columns=method.reads(schema))
+        found = release(method, table)
+        for part in (*found.parts, *load(found.save(tmp_path / str(contribution))).parts):
+            texts = part.release.receipt.assumptions
+            assert len(texts) == len(said)
+            assert all(words in text for words, text in zip(said, texts, strict=True))
+
+
 def test_partitioning_that_weighs_people_is_named_so():
     given = {**OWN, **INNER, **SIZES, "combine": "weighted", "exchangeable": True}
     method = make_method("partitioning", {**given, "contribution": 2})
