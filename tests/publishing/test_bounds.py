@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from contextlib import closing
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -137,6 +138,22 @@ def test_all_rows_of_a_person_are_hidden_if_the_schema_names_a_unit(books):
     assert release.receipt.neighbors == AddRemoveUnit("patient")
     assert release.receipt.contribution == 3
     assert release.receipt.epsilon == books.ledger.status("visits").spent
+
+
+def test_a_unit_is_called_as_the_schema_calls_it(books):
+    books.path.write_text('unit = "patient"\nunit_name = "household"\n' + TEXT)
+    release = books("cost", lower=0, contribution=3)
+    assert "household" in release.receipt.guarantee() + release.receipt.neighbors.brief()
+
+
+def test_an_account_with_levels_pays_if_the_owner_vouches_for_all(books):
+    books.ledger.add("people", levels=("0.5", "1"))
+    others = {"source": visits(), "schema": books.path, "column": "cost", "ledger": books.ledger}
+    asked = {"dataset": "people", "epsilon": "0.1", "lower": 0}
+    with pytest.raises(InvalidParameter, match="all_have_levels"):
+        measure_bounds(**others, **asked)
+    assert measure_bounds(**others, **asked, all_have_levels=True).upper > 0
+    assert books.ledger.status("people").spent == Fraction(1, 10)
 
 
 def test_steps_come_before_the_bounds_and_are_on_the_receipt(books):

@@ -77,8 +77,9 @@ def choose_contribution(
 
 
 def prior(epsilon: Fraction) -> IntArray:
-    """Score numbers of rows before any unit is seen: each is exp(1/4) as likely as the next.
+    """Score numbers of rows before any unit is seen: each has exp(1/4) times the odds of the next.
 
+    These are the odds with which a candidate is taken when its turn comes (permute-and-flip).
     Of a small table the choice knows little, and noise grows with every row.  Of a large one it
     makes no difference.
 

@@ -126,10 +126,12 @@ def request_bounds(
     reading = {key: declared[key] for key in _READING if key in (declared or {})}
     bins: Any = "year" if found in DATE_KINDS else 1
     wide = column(name, found, bounds=[low, high], bins=bins, missing="drop", **reading)
-    unit = plain.get("unit")
+    unit, unit_name = plain.get("unit"), plain.get("unit_name")
     table_name = plain.get("name", "table")
-    if not isinstance(table_name, str) or not (unit is None or isinstance(unit, str)):
-        raise InvalidSchema(f"{path}: name and unit must be text")
+    if not isinstance(table_name, str) or not all(
+        isinstance(text, str | None) for text in (unit, unit_name)
+    ):
+        raise InvalidSchema(f"{path}: name, unit and unit_name must be text")
     settings: dict[str, Any] = {
         "column": name,
         "coverage": str(coverage),
@@ -141,7 +143,7 @@ def request_bounds(
     request = BoundsRequest(
         path=path,
         column=name,
-        schema=Schema((wide,), unit=unit, name=table_name),
+        schema=Schema((wide,), unit=unit, name=table_name, unit_name=unit_name),
         method=cast("Bounds", make_method("bounds", settings)),
         keys=keys,
     )
@@ -170,6 +172,7 @@ def measure_bounds(
     derive: str | Sequence[str] = (),
     lookups: Lookup | Sequence[Lookup] = (),
     purpose: str = "",
+    all_have_levels: bool = False,
 ) -> BoundsRelease:
     """Measure bounds of a column with `epsilon`, and enter them in the schema file.
 
@@ -196,6 +199,7 @@ def measure_bounds(
         derive: Columns to derive from others of the same record, as for `open_table`.
         lookups: Public tables to look values up in, as for `open_table`.
         purpose: What it is for; published in the receipt, and kept in the ledger.
+        all_have_levels: Your word, for a dataset with levels, that no record is below the first.
 
     Privacy:
         `epsilon`-differentially private for the change that the schema names: that of
@@ -223,7 +227,13 @@ def measure_bounds(
     )
     with closing(rows):
         return request.run(
-            rows, output, ledger=ledger, dataset=dataset, epsilon=epsilon, purpose=purpose
+            rows,
+            output,
+            ledger=ledger,
+            dataset=dataset,
+            epsilon=epsilon,
+            purpose=purpose,
+            all_have_levels=all_have_levels,
         )
 
 
