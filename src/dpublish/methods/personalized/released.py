@@ -118,9 +118,9 @@ class PersonalizedRelease(Release):
     def with_receipt(self, receipt: Receipt) -> Self:
         """Return the same value with another receipt, and say in its parts' what one row is.
 
-        A part hides one of the rows that were kept.  One row more in the table may take the
-        place of another that was kept, or lower the level of all of them, so that what a part
-        states would not hold for it.
+        A part hides one of the rows that were kept.  One row more in the table may displace
+        another that was kept, or lower the level of all of them, so that what a part states
+        would not hold for it.
         """
         if receipt.contribution is None:
             return replace(self, receipt=receipt)
