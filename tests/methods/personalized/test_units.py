@@ -403,7 +403,7 @@ def test_the_receipt_names_the_person_and_what_their_level_paid(tmp_path):
         assert load(folder) == published
 
 
-def test_what_parts_promise_is_about_the_rows_that_were_kept(tmp_path):
+def test_what_parts_guarantee_is_about_the_rows_that_were_kept(tmp_path):
     """One record more in the table may displace another, or lower all levels."""
     for contribution, said in ((3, ("at most 3",)), (None, ())):
         method = made("sampling", contribution=contribution)
