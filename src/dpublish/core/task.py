@@ -15,7 +15,7 @@ def task_names(schema: Schema, target: str, predictors: tuple[str, ...]) -> tupl
 
 
 def class_column(schema: Schema, target: str) -> Column:
-    """Find the column of the classes; refuse one that has none, or where rows have units."""
+    """Find the column of the classes; refuse one that has none to choose from."""
     refuse_unit(schema)
     column = schema[target]
     if isinstance(column, NumberColumn):

@@ -403,6 +403,13 @@ def test_the_receipt_names_the_person_and_what_their_level_paid(tmp_path):
         assert load(folder) == published
 
 
+def test_the_rates_that_are_told_are_those_with_which_rows_are_drawn(monkeypatch):
+    method = made("sampling", contribution=3)
+    [(seen, _)] = watched(partial(release, method, opened(method, OTHERS)), monkeypatch)
+    assert dict(seen.rates) == method.rates(Fraction(1))
+    assert method.rates(Fraction(1)) != replace(method, contribution=1).rates(Fraction(1))
+
+
 def test_what_parts_guarantee_is_about_the_rows_that_were_kept(tmp_path):
     """One record more in the table may displace another, or lower all levels."""
     for contribution, said in ((3, ("at most 3",)), (None, ())):
@@ -437,7 +444,7 @@ def test_a_release_without_a_bound_keeps_its_receipt():
 
 def test_what_cannot_be_is_refused_before_a_row_is_read():
     plain = make_method("minimum", {**OWN, **INNER})
-    with pytest.raises(InvalidParameter, match=r"'who'\) may have several rows.*--contribution"):
+    with pytest.raises(InvalidParameter, match=r"'who'\) may have several.*--contribution"):
         release(plain, opened(plain, OTHERS))
     bounded = made("minimum")
     no_unit = open_table(
