@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 import dpublish
-from dpublish.core.coverage import what_is_counted
 from dpublish.core.settings import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -80,32 +79,6 @@ def test_groups_may_be_on_a_level_and_there_may_be_none():
     whole = publish(make_rows(9), measures="count, mean(age)")
     assert [one.group for one in whole.statistics()] == [(), ()]
     assert whole.totals() == []
-
-
-def test_all_records_or_all_people_may_be_counted_and_nothing_else(tmp_path):
-    rows = pa.table({"who": ["a", "a", "b", None], "kind": [None, "x", "x", "x"], "x": [1] * 4})
-    x = column("x", "integer", bounds=[0, 1])
-    kind = column("kind", "category", values=["x"], missing="category")
-    schemas = {"all records": Schema((x, kind)), "bounded": Schema((x, kind), unit="who")}
-    for said, schema in schemas.items():
-        settings = {"contribution": 1} if schema.unit else {}
-        method = Statistics(measures=("count",), **settings)
-        with dpublish.Ledger.create(tmp_path / f"{said}.db") as ledger:
-            ledger.add("visits", cap="100")
-            release = dpublish.publish(
-                method,
-                open_table(rows, schema, columns=method.reads(schema)),
-                tmp_path / said,
-                ledger=ledger,
-                dataset="visits",
-                epsilon="100",
-            )
-        assert release.value("count").value == (2 if schema.unit else 4)
-        assert method.reads(schema) == ("kind",)
-        assert what_is_counted(release).startswith("all records")
-        assert dpublish.load(tmp_path / said).value("count").value == release.value("count").value
-    single = Schema((column("x", "integer", bounds=[0, 1], missing="drop"),))
-    assert Statistics(measures=("count",)).reads(single) == ("x",)
 
 
 def test_one_scan_serves_all_measures():

@@ -278,13 +278,6 @@ class StatisticsRelease(CellRelease):
         counts = self._numbers[share][0]
         return CellCounts(self.axes, counts, self._epsilon(share)).answer(query, confidence)
 
-    @property
-    def complete(self) -> tuple[str, ...]:
-        """Names of the columns whose missing rules decide which records are in some measure."""
-        measured = {measure.column for measure in read_measures(self.measures)}
-        named = {axis.column for axis in self.axes} | measured
-        return tuple(name for name in self.schema.names if self.is_complete or name in named)
-
     def of(self, measure: Measure) -> str:
         """Say which records a measure is about."""
         by = [axis.column for axis in self.axes if self._leaves_out(axis)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
-from dpublish.data.schema import Schema, all_names, parse_columns, refuse_unit
+from dpublish.data.schema import Schema, parse_columns, refuse_unit
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.statistics.kernels import GroupCells
@@ -128,18 +128,10 @@ class Statistics(Method[StatisticsRelease]):
             raise InvalidParameter("suppress must be true or false")
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
-        """Name the columns that a release reads: groups and measured columns.
-
-        Where all records are counted, and nothing else, one that counts them: if there is one, a
-        column that leaves no record out where rows are bounded.
-        """
+        """Name the columns that a release reads: groups and measured columns."""
         by = [name for name, _ in parse_columns(self.by, schema)]
         measured = [x.column for x in read_measures(self.measures) if x.column is not None]
         wanted = {*by, *measured}
-        if not wanted:
-            names = all_names(schema) or schema.names
-            keeping = (name for name in names if schema[name].missing == "category")
-            wanted = {next(keeping, names[0])}
         return tuple(name for name in schema.names if name in wanted)
 
     def _release(self, run: Run) -> StatisticsRelease:
