@@ -359,3 +359,9 @@ def test_odd_values_never_raise(array):
         return
     for text in ("x = 1", "x + 1", "lower(text(x))", "x is missing"):
         assert len(compute(text, table)) == 2
+
+
+def test_a_date_moved_by_more_days_than_can_be_counted_is_missing_without_a_warning():
+    rows = pa.table({"on": [date(2024, 2, 29)] * 4, "days": [1.0, 1e308, math.inf, None]})
+    for text in ("on + days", "on - days"):
+        assert compute(text, rows).is_null().to_pylist() == [False, True, True, True]

@@ -375,7 +375,8 @@ class Compiler:
         scale = DAY if form == "date" else 1.0
 
         def shift(read: Read, rows: int) -> Vector:
-            moved = vectors.calculate(sign, start(read, rows), days(read, rows) * DAY)
+            seconds = vectors.calculate("*", days(read, rows), np.full(rows, DAY))
+            moved = vectors.calculate(sign, start(read, rows), seconds)
             return vectors.within_calendar(moved) / scale
 
         return form, shift
