@@ -148,7 +148,7 @@ class Compiler:
     def column(self, name: str, at: int) -> Operand:
         """Make an operand of a column."""
         if name not in self.fields:
-            near = get_close_matches(name, self._public, n=1)
+            near = get_close_matches(name, [x for x in self._public if x != name], n=1)
             known = ", ".join(self._public[:20]) + (", ..." if len(self._public) > 20 else "")
             hint = f"did you mean {near[0]!r}?" if near else f"columns of the schema: {known}"
             hint += f'; a text stands in quotes: "{name}"'
