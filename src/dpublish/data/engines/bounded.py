@@ -78,7 +78,7 @@ class Bound:
     @property
     def by(self) -> tuple[str, ...]:
         """The column that gives rows their numbers, if any; it need not be one of the schema's."""
-        return () if self.lowest is None else (self.lowest.source.name,)
+        return () if self.lowest is None else (self.lowest.source.source_name,)
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns to read."""
@@ -206,7 +206,7 @@ class _Lowered:
 
     def __init__(self, lowest: Lowest, codes: NDArray[Any]) -> None:
         self._name = lowest.column.name
-        self._source = lowest.source.name
+        self._source = lowest.source.source_name
         self._written = write_codes(lowest.column)
         self._codes = codes
 
