@@ -403,8 +403,28 @@ class Compiler:
         column = self._listed(left)
         if column is not None and all(value.literal is not None for value in values):
             return self._picked(column, "=", values)
-        parts = [self._compare("=", left, value) for value in values]
+        parts: list[Run] = []
+        alike: dict[Form, list[str]] = {"number": [], "text": []}
+        for value in values:
+            compared = self._compare("=", left, value)
+            form = self._common_form("=", left, value)
+            text = canonical_text(value.literal or "")
+            if text and column is None and form in alike:
+                alike[form].append(text)
+            else:
+                parts.append(compared)
+        parts += [self._one_of(left, form, texts) for form, texts in alike.items() if texts]
         return lambda read, rows: vectors.any_of([part(read, rows) for part in parts])
+
+    def _one_of(self, left: Operand, form: Form, texts: Sequence[str]) -> Run:
+        """Look for numbers or texts in a list, all of it at once: lists of codes may be long."""
+        known = pa.array(texts, pa.large_string())
+        run = self.run(left, form)
+        if form == "text":
+            texts_of = _spelled(left, run)
+            return lambda read, rows: vectors.among_texts(texts_of(read, rows), known)
+        numbers = to_numbers(known, "")
+        return lambda read, rows: vectors.among_numbers(run(read, rows), numbers)
 
     def _between(self, node: Between) -> Run:
         left = self.left(node.left)
