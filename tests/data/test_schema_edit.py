@@ -63,8 +63,10 @@ def test_a_file_without_a_last_line_end_and_an_empty_one_are_edited_too():
     assert with_keys(FILE, "", "cost", BOUNDS) == "[columns.cost]\nbounds = [0, 500]\n"
 
 
-def test_line_ends_of_windows_stay():
-    edited = with_keys(FILE, TEXT.replace("\n", "\r\n"), "cost", BOUNDS)
+def test_line_ends_of_windows_stay(tmp_path):
+    path = tmp_path / "schema.toml"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    edited = with_keys(path, read_plain(path)[0], "cost", BOUNDS)
     assert edited.replace("\r\n", "").count("\n") == 0
     assert "bounds = [0, 500]\r\n" in edited
 

@@ -496,6 +496,16 @@ def test_a_lookup_is_read_from_a_file_and_named_by_its_digest(tmp_path, ending):
     assert str(tmp_path) not in "".join(table.steps)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_string()])
+def test_a_lookup_may_hold_any_text(kind):
+    wards = pa.table({"ward": pa.array(["A", "B"], kind), "floor": pa.array(["low", "top"], kind)})
+    schema = Schema((column("floor", "category", values=["low", "top"]),))
+    table = open_table(
+        pa.table({"ward": ["A", "A", "B", "C"]}), schema, lookups=Lookup(wards, "ward")
+    )
+    assert table.sum(Counts(schema, ((("floor", None),),))).tolist() == [2, 1]
+
+
 def test_a_lookup_may_follow_another():
     """Ward to floor, floor to wing."""
     schema = Schema((column("wing", "category", values=["A", "B"], missing="category"),))
@@ -578,6 +588,32 @@ def test_dates_and_their_parts_are_compared_as_in_queries():
     assert open_table(rows, schema, where="admitted is missing").sum(kernel).sum() == 2
     with pytest.raises(InvalidParameter, match="'weekday' is a part of a date"):
         open_table(rows, schema, derive="day = lower(weekday)", where="day = x")
+
+
+def test_parts_of_a_derived_date_and_parts_whose_name_the_data_has_are_compared():
+    admitted = column("admitted", "date", bounds=["2023-01-01", "2024-12-31"])
+    weekday = DatePartColumn.of("weekday", admitted, "weekday")
+    one = column("one", "integer", bounds=[0, 1])
+    rows = pa.table({"written": ["2024-02-29", "2024-03-01", None], "one": [1, 1, 1]})
+    schema = Schema((weekday, admitted, one))
+    derived = {"derive": "admitted = date(written)", "where": "weekday in {Thursday, Sunday}"}
+    assert open_table(rows, schema, **derived).sum(Counts(schema, ((),))).sum() == 1
+    # A column of the data that has the part's name is not read, whatever it holds.
+    named = rows.append_column("weekday", [["Friday", "Thursday", "Thursday"]])
+    named = named.rename_columns(["admitted", "one", "weekday"])
+    for columns in (None, ["one"]):
+        table = open_table(named, schema, columns=columns, where="weekday = Thursday")
+        assert table.sum(Counts(schema, ((("one", None),),))).sum() == 1
+    # Some column counts the records, and a part is none of the data's.
+    constant = Schema((weekday, admitted, column("two", "integer", bounds=[0, 2])))
+    table = open_table(named, constant, columns=["two"], derive="two = 2")
+    assert table.sum(Counts(constant, ((("two", None),),))).sum() == 3
+
+
+def test_a_name_that_is_not_there_yet_is_not_offered_for_itself():
+    with pytest.raises(InvalidParameter, match="there is no column 'later'") as caught:
+        open_table(TABLE, SMALL, derive=["early = later", "later = age"])
+    assert "did you mean 'later'" not in str(caught.value)
 
 
 # --- What is hidden ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpublish.data.encoding import to_texts
+from dpublish.data.encoding import is_text, to_texts
 from dpublish.data.engines.arrow_reader import (
     ARROW_ENDINGS,
     PARQUET_ENDINGS,
@@ -179,7 +179,7 @@ def _whole(column: Any) -> Any:
     """Make one array of a column; a dictionary is written out, for each part has its own."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type):
+    if is_text(column.type):
         column = column.cast(pa.large_string())
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

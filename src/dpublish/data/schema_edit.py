@@ -24,7 +24,8 @@ _KIND = re.compile(r"\s*kind\s*=.*")
 def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a schema file as text and as plain values, which may lack what is still unknown."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", newline="") as file:  # line ends stay what they are
+            text = file.read()
         plain = json.loads(text) if _is_json(path) else tomllib.loads(text)
     except OSError as failure:
         raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None

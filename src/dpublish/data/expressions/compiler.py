@@ -148,7 +148,7 @@ class Compiler:
     def column(self, name: str, at: int) -> Operand:
         """Make an operand of a column."""
         if name not in self.fields:
-            near = get_close_matches(name, self._public, n=1)
+            near = get_close_matches(name, [x for x in self._public if x != name], n=1)
             known = ", ".join(self._public[:20]) + (", ..." if len(self._public) > 20 else "")
             hint = f"did you mean {near[0]!r}?" if near else f"columns of the schema: {known}"
             hint += f'; a text stands in quotes: "{name}"'
@@ -375,7 +375,8 @@ class Compiler:
         scale = DAY if form == "date" else 1.0
 
         def shift(read: Read, rows: int) -> Vector:
-            moved = vectors.calculate(sign, start(read, rows), days(read, rows) * DAY)
+            seconds = vectors.calculate("*", days(read, rows), np.full(rows, DAY))
+            moved = vectors.calculate(sign, start(read, rows), seconds)
             return vectors.within_calendar(moved) / scale
 
         return form, shift
@@ -402,8 +403,28 @@ class Compiler:
         column = self._listed(left)
         if column is not None and all(value.literal is not None for value in values):
             return self._picked(column, "=", values)
-        parts = [self._compare("=", left, value) for value in values]
+        parts: list[Run] = []
+        alike: dict[Form, list[str]] = {"number": [], "text": []}
+        for value in values:
+            compared = self._compare("=", left, value)
+            form = self._common_form("=", left, value)
+            text = canonical_text(value.literal or "")
+            if text and column is None and form in alike:
+                alike[form].append(text)
+            else:
+                parts.append(compared)
+        parts += [self._one_of(left, form, texts) for form, texts in alike.items() if texts]
         return lambda read, rows: vectors.any_of([part(read, rows) for part in parts])
+
+    def _one_of(self, left: Operand, form: Form, texts: Sequence[str]) -> Run:
+        """Look for numbers or texts in a list, all of it at once: lists of codes may be long."""
+        known = pa.array(texts, pa.large_string())
+        run = self.run(left, form)
+        if form == "text":
+            texts_of = _spelled(left, run)
+            return lambda read, rows: vectors.among_texts(texts_of(read, rows), known)
+        numbers = to_numbers(known, "")
+        return lambda read, rows: vectors.among_numbers(run(read, rows), numbers)
 
     def _between(self, node: Between) -> Run:
         left = self.left(node.left)
