@@ -168,12 +168,17 @@ def test_only_the_columns_that_are_read_decide_which_rows_are_complete():
     schema = Schema((*VISITS.columns, column("age", "integer", bounds=[0, 99])), unit="patient")
     rows = visits([(1, "A"), (2, "B")]).append_column("age", pa.array([None, 5], pa.int64()))
 
-    class OneColumn(Histogram):
+    class AllColumns(Histogram):
         def reads(self, schema):
+            return schema.names
+
+    class AllButAges(AllColumns):
+        def complete_columns(self, schema):
             return ("ward",)
 
     table = open_table(rows, schema)
-    for kind, kept in ((OneColumn, [1, 1, 0]), (Histogram, [0, 1, 0])):
+    cases = ((Histogram, [1, 1, 0]), (AllColumns, [0, 1, 0]), (AllButAges, [1, 1, 0]))
+    for kind, kept in cases:
         method = kind(columns=("ward",), contribution=2)
         found = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
         assert found.counts.tolist() == kept
@@ -359,9 +364,9 @@ def test_auto_uses_the_bound_that_it_paid_for():
     seen = []
 
     class Watched(LocalTable):
-        def bound(self, most, key, columns=None, lowest=None):
+        def bound(self, most, key, *given, **options):
             seen.append(most)
-            return super().bound(most, key, columns, lowest)
+            return super().bound(most, key, *given, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpublish.data.sources.LocalTable", Watched)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import dpublish
+from dpublish.core.coverage import coverage_of
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
@@ -14,7 +15,7 @@ from dpublish.methods.statistics.report import section
 from dpublish.methods.statistics.statistics import Statistics
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from methods.statistics.statistics_rows import ALL, make_rows, publish
+from methods.statistics.statistics_rows import ALL, SCHEMA, make_rows, publish
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +110,36 @@ def test_what_no_method_would_publish_is_refused(release):
         replace(release, numbers=np.full_like(release.numbers, 10**9))
 
 
-def test_a_bounded_table_is_said_to_hold_complete_records_only(release):
-    bounded = replace(release, is_complete=True)
-    assert bounded.value("count").of == "records with ward, sex, age and cost"
-    assert release.value("count").of == "records with ward"
+@pytest.mark.parametrize("contribution", [None, 2])
+def test_a_record_without_a_measured_value_counts_with_units_as_without(contribution):
+    visits = {"ward": ["A", "A", None], "cost": [None, 5.0, 5.0], "patient": [1, 1, 1]}
+    rows, columns = pa.table(visits), tuple(SCHEMA[name] for name in ("ward", "cost"))
+    unit = None if contribution is None else "patient"
+    table = open_table(rows, Schema(columns, unit=unit))
+    measures = ("count", "count(cost)", "mean(cost)")
+    method = Statistics(measures=measures, by=("ward",), contribution=contribution)
+    made = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
+    group = {"ward": "A"}
+    assert [round(made.value(one, group).value) for one in measures] == [2, 1, 5]
+    assert made.value("count").of == "records with ward"
+    assert made.value("mean(cost)").of == "records with ward and cost"
+    told = coverage_of(made)
+    assert told.counts.startswith("records with ward")
+    assert "cost" not in told.counts
+    assert told.columns["ward"].endswith("is left out")
+    assert told.columns["cost"].startswith("a record without a value counts, and has no part")
+    assert told.columns["cost"].endswith("values are clipped to 0 to 1000")
+    assert made.count().counts == told.counts
+
+
+@pytest.mark.parametrize("contribution", [None, 3])
+def test_a_count_of_all_records_needs_no_column(contribution):
+    rows = pa.table({"cost": [None, 5.0, 5.0], "patient": [1, 1, 1]})
+    unit = None if contribution is None else "patient"
+    table = open_table(rows, Schema((SCHEMA["cost"],), unit=unit))
+    method = Statistics(measures=("count",), contribution=contribution)
+    made = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
+    assert (made.value("count").value, made.value("count").of) == (3, "all records")
 
 
 def test_means_and_quantiles_of_dates_are_dates():

@@ -99,8 +99,6 @@ class StatisticsRelease(CellRelease):
     confidence: Fraction = in_metadata(RATE)
     interval_share: Fraction = in_metadata(RATE)
     suppress: bool = in_metadata(BOOL)
-    is_complete: bool = in_metadata(BOOL)
-    """Whether records that lack any of the columns were left out of all measures."""
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -280,13 +278,23 @@ class StatisticsRelease(CellRelease):
 
     def of(self, measure: Measure) -> str:
         """Say which records a measure is about."""
-        by = [axis.column for axis in self.axes if self._leaves_out(axis)]
-        columns = self.schema.names if self.is_complete else [*by, *filter(None, [measure.column])]
-        names = list(dict.fromkeys(columns))
+        by = [name for name in self.complete if self.schema[name].missing != "category"]
+        names = list(dict.fromkeys([*by, *filter(None, [measure.column])]))
         return f"records with {_listed(names)}" if names else "all records"
 
-    def _leaves_out(self, axis: Axis) -> bool:
-        return self.schema[axis.column].missing != "category"
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns that a record must have: those of the groups.
+
+        What a measure needs besides is told by `of`.
+        """
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of the columns that measures are of, and that make no groups."""
+        asked = {one.column for one in map(read_measure, self.measures)} - {*self.complete}
+        return tuple(name for name in self.schema.names if name in asked)
 
     def _statistic(
         self, group: tuple[str, ...], measure: Measure, estimates: Estimates, index: int
