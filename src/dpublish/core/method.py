@@ -243,7 +243,7 @@ class Method(ABC, Generic[R_co]):
     def complete_columns(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns without which a row of a unit has no part in a release.
 
-        Such rows go before the bound, so that they take no place of others.  All that are
+        Such rows go before the bound, so that none of the others goes for them.  All that are
         read, unless the settings say otherwise.
         """
         return self.reads(schema)
