@@ -119,6 +119,36 @@ def test_a_column_that_the_schema_lacks_is_added_and_integers_too_many_get_bins(
     )
 
 
+@pytest.mark.parametrize("suffix", ["toml", "json"])
+def test_bins_that_do_not_fit_the_measured_bounds_are_written_anew(books, suffix):
+    rows = visits()
+    seen = [datetime.datetime(1990 + 2 * (i % 16), 1, 1 + i % 28) for i in range(rows.num_rows)]
+    rows = rows.append_column("seen", pa.array(seen, pa.timestamp("s")))
+    wanted = {"stay": {"kind": "integer", "bins": 50}, "seen": {"kind": "datetime", "bins": "hour"}}
+    path = books.path.with_suffix(f".{suffix}")
+    if suffix == "json":
+        path.write_text(json.dumps({"columns": wanted}))
+    else:
+        text = '[columns.stay]\nkind = "integer"\nbins = 50  # weeks\n\n'
+        path.write_text(text + '[columns.seen]\nkind = "datetime"\nbins = "hour"\n')
+    ledger = {"epsilon": "0.2", "ledger": books.ledger, "dataset": "visits"}
+    stay = measure_bounds(rows, path, "stay", nonnegative=True, **ledger)
+    measure_bounds(rows, path, "seen", **ledger)
+    if suffix == "toml":
+        assert f"bins = {stay.bounds[1] - stay.bounds[0] + 1}  # weeks\n" in path.read_text()
+    schema = load_schema(path)
+    assert schema["stay"].size == stay.bounds[1] - stay.bounds[0] + 1 < 50
+    assert schema["seen"].partition.period == "day"
+
+
+def test_bins_that_could_not_be_written_anew_are_found_before_anything_is_paid(books):
+    books.path.write_text('columns.stay.kind = "integer"\ncolumns.stay.bins = 50\n')
+    spent = books.ledger.status("visits").spent
+    with pytest.raises(InvalidSchema, match="by hand"):
+        books("stay", nonnegative=True, output=books.path.with_name("again"))
+    assert books.ledger.status("visits").spent == spent
+
+
 def test_a_schema_is_complete_once_all_bounds_are_measured(books):
     books("cost", lower=0)
     books("stay", nonnegative=True)

@@ -38,6 +38,11 @@ class Covered(Protocol):
         ...
 
     @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of other columns, without a value of which a record still counts elsewhere."""
+        ...
+
+    @property
     def needs_numbers(self) -> bool:
         """Whether a record without a number is left out, whatever the rule."""
         ...
@@ -68,6 +73,7 @@ def coverage_of(release: Covered) -> Coverage:
     receipt = release.receipt
     columns = [release.schema[name] for name in release.complete]
     rules = {x.name: _rule(x, is_number=release.needs_numbers) for x in columns}
+    rules |= {name: _measured(release.schema[name]) for name in release.measured_columns}
     return Coverage(what_is_counted(release), rules, tuple(_limits(receipt)))
 
 
@@ -121,6 +127,15 @@ def _rule(column: Column, *, is_number: bool) -> str:
         other = f"one that is not listed counts as {column.other}"
         return f"a record without a value {fate}; {other}"
     return f"a record without a value, or with one that is not listed, {fate}"
+
+
+def _measured(column: Column) -> str:
+    """Tell what becomes of a record by its value of a column that some numbers are about."""
+    said = "a record without a value counts, and has no part in what is computed of this column"
+    if not isinstance(column, NumberColumn):
+        return said
+    low, high = (_written(column, bound) for bound in column.bounds)
+    return f"{said}; values are clipped to {low} to {high}"
 
 
 def _written(column: Any, bound: float) -> str:

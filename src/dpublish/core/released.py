@@ -159,6 +159,11 @@ class Release(ABC):
         return self.schema.names
 
     @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of other columns, without a value of which a record still counts elsewhere."""
+        return ()
+
+    @property
     def needs_numbers(self) -> bool:
         """Whether a record without a number is left out, even where missing is a category."""
         return False

@@ -1,8 +1,8 @@
 """Enter bounds of one column in a schema file, and leave the rest of the file as it is.
 
-Comments, order and layout stay: one line is put in, and only if the file then says what it said
-before and the new bounds.  A file in which that cannot be done is refused, with the line to
-write by hand.
+Comments, order and layout stay: one line is put in (and bins that do not fit the bounds are
+written anew), and only if the file then says what it said before and the new bounds.  A file in
+which that cannot be done is refused, with the line to write by hand.
 """
 
 import json
@@ -19,6 +19,7 @@ _HEADER = re.compile(r"\s*\[\s*columns\s*\.\s*(?P<key>.+?)\s*\]\s*(#.*)?")
 _ANY_HEADER = re.compile(r"\[.*\]\s*(#.*)?")
 _BOUNDS_TO_FILL_IN = re.compile(r"\s*#\s*bounds\s*=.*")
 _KIND = re.compile(r"\s*kind\s*=.*")
+_BINS = re.compile(r"(?P<key>\s*bins\s*=\s*)[^#\s]+(?P<rest>.*)", re.S)
 
 
 def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
@@ -37,7 +38,7 @@ def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def with_keys(path: Path, text: str, column: str, keys: Mapping[str, Any]) -> str:
-    r"""Return the text of a schema file in which a column has some more keys.
+    r"""Return the text of a schema file in which a column has some more keys, or other bins.
 
     >>> draft = '[columns.cost]\nkind = "numeric"\n# bounds = [ , ]  # fill in\nbins = 8\n'
     >>> print(with_keys(Path("a.toml"), draft, "cost", {"bounds": [0, 500]}))
@@ -70,6 +71,9 @@ def _edit(text: str, column: str, keys: Mapping[str, Any]) -> str:
     lines = text.splitlines(keepends=True)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     start = next((i for i, line in enumerate(lines) if _is_header(line, column)), None)
+    if start is not None and "bins" in keys:
+        lines, is_written = _replace_bins(lines, start, keys["bins"])
+        keys = {key: value for key, value in keys.items() if key != "bins" or not is_written}
     new = [line + end for line in _lines(keys)]
     if start is None:
         gap = [end] if lines and lines[-1].endswith("\n") else [end, end] if lines else []
@@ -84,6 +88,16 @@ def _edit(text: str, column: str, keys: Mapping[str, Any]) -> str:
     if not lines[kind].endswith("\n"):
         lines[kind] += end
     return "".join([*lines[: kind + 1], *new, *lines[kind + 1 :]])
+
+
+def _replace_bins(lines: list[str], start: int, bins: Any) -> tuple[list[str], bool]:
+    """Write other bins where a table names some; tell whether it does."""
+    for i in range(start + 1, _block_end(lines, start)):
+        found = _BINS.fullmatch(lines[i])
+        if found is not None:
+            line = f"{found['key']}{toml_value(bins)}{found['rest']}"
+            return [*lines[:i], line, *lines[i + 1 :]], True
+    return lines, False
 
 
 def _lines(keys: Mapping[str, Any]) -> Sequence[str]:

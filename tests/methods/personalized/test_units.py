@@ -220,7 +220,7 @@ def test_a_level_that_is_taken_after_the_bound_is_caught(monkeypatch):
 
 
 def test_rows_of_a_person_at_levels_of_their_own_are_caught(monkeypatch):
-    def each_its_own(self, table, most, key, columns):
+    def each_its_own(self, table, most, key, columns, complete):
         return table.bound(most, key, tuple(dict.fromkeys((*columns, self.column))))
 
     monkeypatch.setattr(Preferences, "bound", each_its_own)
@@ -233,8 +233,8 @@ def test_an_epsilon_that_is_not_divided_is_caught(monkeypatch):
 
 
 def test_a_bound_that_is_skipped_is_caught(monkeypatch):
-    def skipped(self, table, most, key, columns):
-        return real(self, table, 100, key, columns)
+    def skipped(self, table, most, key, columns, complete):
+        return real(self, table, 100, key, columns, complete)
 
     real = Preferences.bound
     monkeypatch.setattr(Preferences, "bound", skipped)

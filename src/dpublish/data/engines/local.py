@@ -152,6 +152,7 @@ class LocalTable:
         key: bytes,
         columns: Sequence[str] | None = None,
         lowest: str | Lowest | None = None,
+        complete: Sequence[str] | None = None,
     ) -> "LocalTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -164,7 +165,7 @@ class LocalTable:
         """
         schema = self._narrow(columns)
         read = self._in_source(schema)
-        bound = Bound.of(read, most, key, lowest)
+        bound = Bound.of(read, most, key, lowest, complete)
         source = within_memory(lambda: bound_source(self._source, read, bound))
         return LocalTable(
             bound.result(schema),
@@ -177,15 +178,21 @@ class LocalTable:
             made=self.made,
         )
 
-    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+    def rows_per_unit(
+        self,
+        most: int,
+        columns: Sequence[str] | None = None,
+        complete: Sequence[str] | None = None,
+    ) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
 
-        Of the rows that no missing rule of the columns leaves out; a unit without any is not
-        counted.  Exact, and therefore private: one unit changes one entry by one.
+        Of the rows that no missing rule of the columns (of those that are to be `complete`)
+        leaves out; a unit without any is not counted.  Exact, and therefore private: one unit
+        changes one entry by one.
         """
         schema = self._in_source(self._narrow(columns))
-        unit = Bound.of(schema, most, b"").unit
-        return within_memory(lambda: count_rows(self._source, schema, unit, most))
+        bound = Bound.of(schema, most, b"", complete=complete)
+        return within_memory(lambda: count_rows(self._source, schema, bound))
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "LocalTable":
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet.

@@ -161,7 +161,8 @@ class PersonalSettings(Method[Any]):
             As `Preferences.bound`: a person's rows alone decide which of them stay, and at which
             level.
         """
-        return self.preferences.bound(table, most, key, self.reads(table.schema))
+        needed = self.complete_columns(table.schema)
+        return self.preferences.bound(table, most, key, self.reads(table.schema), needed)
 
     def unit_settings(self) -> dict[str, Any]:
         """Return the settings that the receipt of a release that hides people states."""
@@ -260,6 +261,11 @@ class PersonalMethod(PersonalSettings):
     def reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns that a release reads, of a schema that `prepare` made."""
         return self.with_levels(self.inner_reads(schema), schema)
+
+    def complete_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns without which a row has no part in a release: the inner method's."""
+        needed = self.inner.complete_columns(self.preferences.without(schema))
+        return self.with_levels(needed, schema)
 
     def inner_reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns that the inner method reads."""
