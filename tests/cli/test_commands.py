@@ -119,8 +119,10 @@ def test_the_plan_shows_what_a_bound_on_rows_trades(run, workdir):
     assert ["8", "24", "87", "%"] in lines
     assert "geometric" in told
     without = run(*words).out
-    assert "may have several rows; name m" in without
+    assert "may have several rows; choose how many of them count, m, and write --contr" in without
     assert ["16", "48"] in [line.split() for line in without.splitlines()]
+    assert "leave --data out" in run(*words, "--data", "visits.csv").err
+    assert "must be an integer, or auto" in run(*words, "--contribution", "four").err
     [plain] = run(*words, "--contribution", "2", "--json").json()
     assert [each["contribution"] for each in plain["contributions"]] == [1, 2, 4, 8, 16]
     assert {each["kept"] for each in plain["contributions"]} == {None}

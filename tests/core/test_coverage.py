@@ -2,15 +2,24 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
 from dpublish.core.coverage import contribution_of, coverage_of, what_is_counted
 from dpublish.core.registry import make_method
+from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow, from_dict, to_dict
+from dpublish.privacy.neighbors import (
+    AddRemoveUnit,
+    PersonalRecord,
+    UserInWindow,
+    from_dict,
+    to_dict,
+)
 from dpublish.randomness import seeded
 from dpublish.report.page import render_report
 from method_examples import CASES, ROWS, SCHEMA, arrow_table
@@ -114,3 +123,33 @@ def test_what_a_unit_is_called_is_kept_and_changes_no_notion():
     assert old.brief() == "all records of one person ('who') in any 3 consecutive snapshots"
     with pytest.raises(InvalidParameter, match="must be a word"):
         AddRemoveUnit("who", " ")
+
+
+def test_the_bounds_of_dates_are_told_as_dates():
+    schema = Schema((column("admitted", "date", bounds=["2023", "2024"]),))
+    days = pa.table({"admitted": pa.array(["2023-05-01"])})
+    release = make_method("histogram", {"columns": ("admitted",)}).release(
+        open_table(days, schema), budget=Budget.seeded("1"), rng=seeded(7)
+    )
+    assert coverage_of(release).columns["admitted"].endswith("to 2023-01-01 to 2024-12-31")
+
+
+def test_statistics_count_records_without_a_measured_value_and_say_so():
+    release = publish("statistics", {"measures": "count, mean(age)", "by": "sex"})
+    assert release.count().counts == what_is_counted(release) == "records with sex"
+    told = coverage_of(release).columns
+    assert told["age"] == (
+        "a record without a value counts, but not in numbers of age; values are clipped to 0 to 99"
+    )
+    assert what_is_counted(publish("statistics", {"measures": "mean(age)"})) == "all records"
+
+
+def test_levels_that_pay_nothing_are_said_to_be_left_out():
+    receipt = HISTOGRAM.receipt
+    levels = ("0.5", "2", "3")
+    paid = zip(map(Fraction, levels), map(Fraction, ("0", "1.5", "1.5")), strict=True)
+    hidden = PersonalRecord("own", levels, "levels")
+    release = changed(neighbors=hidden, personal=tuple(paid))
+    assert release.receipt.epsilon == receipt.epsilon
+    assert what_is_counted(release).endswith("of people at level 2 or above")
+    assert "People below level 2 pay nothing" in " ".join(coverage_of(release).sentences())

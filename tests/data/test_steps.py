@@ -409,7 +409,8 @@ REFUSED = {
     "clash": ({"derive": ["weight = height"]}, "has a column of that name already"),
     "twice": ({"derive": ["bmi = weight", "bmi = height"]}, "has a column of that name already"),
     "undeclared": ({"derive": ["w2 = weight * 2"]}, 'declare it there, .* kind = "numeric"'),
-    "used too early": ({"derive": ["bmi = w2 + 1", "w2 = weight"]}, "there is no column 'w2'"),
+    "used too early": ({"derive": ["bmi = w2 + 1", "w2 = weight"]}, "'w2'.*: derive it first"),
+    "not numbers": ({"derive": ["bmi = country * 2"]}, "no value of 'country' .* is one"),
     "lookup clash": (
         {"lookups": Lookup(pa.table({"ward": [1], "age": [3]}), on="ward")},
         "adds the column 'age', but .* has a column of that name already",
@@ -424,7 +425,7 @@ REFUSED = {
     ),
     "lookup column": (
         {"lookups": Lookup(pa.table({"code": [1], "f": [3]}), on="ward")},
-        "the key column 'ward' of the lookup .* is not there",
+        "the key column 'ward' of .* is not there, only 'code', 'f'; write --lookup-on ward=KEY",
     ),
     "joined column": (
         {"lookups": Lookup(pa.table({"room": [1], "f": [3]}), on="room")},

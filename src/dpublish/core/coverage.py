@@ -8,14 +8,16 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
+from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord, UserInWindow, plural
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
+_DIGITS = 12  # of a bound
 _WHERE = "where "  # how the text of a filter begins
 
 
@@ -73,7 +75,8 @@ def coverage_of(release: Covered) -> Coverage:
     receipt = release.receipt
     columns = [release.schema[name] for name in release.complete]
     rules = {x.name: _rule(x, is_number=release.needs_numbers) for x in columns}
-    rules |= {name: _measured(release.schema[name]) for name in release.measured_columns}
+    for name in release.measured_columns:
+        rules.setdefault(name, _measured_rule(release.schema[name]))
     return Coverage(what_is_counted(release), rules, tuple(_limits(receipt)))
 
 
@@ -103,8 +106,22 @@ def _whose(receipt: Receipt) -> list[str]:
         return ["records", f"at most {most:,} of any one {hidden.noun}"]
     if isinstance(hidden, PersonalRecord):
         limit = [] if most is None or hidden.unit is None else [f"at most {most:,} of a person"]
-        return ["records", *limit, "at one of the levels"]
+        return ["records", *limit, _which_levels(receipt)]
     return ["records"]
+
+
+def _which_levels(receipt: Receipt) -> str:
+    """Say at which levels people are in it: those that pay."""
+    first = _first_paying(receipt)
+    return "at one of the levels" if first is None else f"of people at level {first} or above"
+
+
+def _first_paying(receipt: Receipt) -> str | None:
+    """Return the level below which none pays, if there is one and all above it pay."""
+    pays = [paid > 0 for _, paid in receipt.personal]
+    if all(pays) or pays != sorted(pays):
+        return None
+    return format_epsilon(receipt.personal[pays.index(True)][0])
 
 
 def _filters(receipt: Receipt) -> list[str]:
@@ -121,26 +138,22 @@ def _rule(column: Column, *, is_number: bool) -> str:
     gone = _leaves_out(column, is_number=is_number)
     fate = "is left out" if gone else f"counts as {MISSING_LABEL}"
     if isinstance(column, NumberColumn):
-        low, high = (_written(column, bound) for bound in column.bounds)
-        return f"a record without a value {fate}; values are clipped to {low} to {high}"
+        return f"a record without a value {fate}; {_clipped(column)}"
     if column.other is not None:
         other = f"one that is not listed counts as {column.other}"
         return f"a record without a value {fate}; {other}"
     return f"a record without a value, or with one that is not listed, {fate}"
 
 
-def _measured(column: Column) -> str:
-    """Tell what becomes of a record by its value of a column that some numbers are about."""
-    said = "a record without a value counts, and has no part in what is computed of this column"
-    if not isinstance(column, NumberColumn):
-        return said
-    low, high = (_written(column, bound) for bound in column.bounds)
-    return f"{said}; values are clipped to {low} to {high}"
+def _measured_rule(column: Column) -> str:
+    """Tell what becomes of a record where it counts in all numbers but those of the column."""
+    clipped = f"; {_clipped(column)}" if isinstance(column, NumberColumn) else ""
+    return f"a record without a value counts, but not in numbers of {column.name}{clipped}"
 
 
-def _written(column: Any, bound: float) -> str:
-    write = getattr(column, "write", None)  # dates are written as dates
-    return f"{bound:.12g}" if write is None else str(write(bound))
+def _clipped(column: NumberColumn) -> str:
+    low, high = (column.show(bound, _DIGITS) for bound in column.bounds)
+    return f"values are clipped to {low} to {high}"
 
 
 def _limits(receipt: Receipt) -> list[str]:
@@ -150,6 +163,8 @@ def _limits(receipt: Receipt) -> list[str]:
         said.append(_share_of_one(hidden, most, receipt))
     if isinstance(hidden, PersonalRecord):
         said.append("Records below the first level, or without one, are left out.")
+        if (first := _first_paying(receipt)) is not None:
+            said.append(f"People below level {first} pay nothing, and are left out, too.")
     return said
 
 

@@ -191,6 +191,9 @@ def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:
             return _convert(value, choice, name)
         except InvalidParameter as error:
             problem = error
+    words = [_type_name(choice) for choice in choices[:-1] if get_origin(choice) is Literal]
+    if problem is not None and words:
+        raise InvalidParameter(f"{problem}, or {' | '.join(words)}")
     raise problem or InvalidParameter(f"{name} ({value!r}) cannot be read")
 
 

@@ -32,6 +32,7 @@ from dpublish.types import IntArray
 _ENDINGS = (*CSV_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
 _BLOCK = 1 << 20
 _SALTS = 16
+_NAMED = 10  # columns that a message lists
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class Lookup:
         if isinstance(self.source, pa.Table):
             table, label = self.source, "the lookup table"
             digest = hashlib.sha256(_stream(table)).hexdigest()
-            problem = column_problem(table.schema, key)
+            problem = _key_problem(table.schema, self.on, key)
         else:
             path = fspath(self.source)
             file = _open(path)
-            label, problem = Path(path).name, column_problem(file.header, key)
+            label, problem = Path(path).name, _key_problem(file.header, self.on, key)
             digest = _digest(path)
             table = _read(file)
         if problem is not None:
@@ -127,6 +128,15 @@ class LookupTable:
             if (hashes[order][1:] != hashes[order][:-1]).all():
                 return salt, hashes[order], order
         raise InvalidParameter(f"the keys of {self.label} cannot be told apart")
+
+
+def _key_problem(header: Any, on: str, key: str) -> str | None:
+    """Describe what is wrong with the key column; a lookup is public, so its columns are named."""
+    problem = column_problem(header, key)
+    if problem is None or key in header.names:
+        return problem
+    named = ", ".join(map(repr, header.names[:_NAMED]))
+    return f"is not there, only {named}; write --lookup-on {on}=KEY, with the name of the key there"
 
 
 def _open(path: str) -> Source:

@@ -241,7 +241,7 @@ class Plan:
         if lookup.on not in self._fields:
             raise UnreadableData(
                 f"column {lookup.on!r} of {self._label}, on which the lookup {lookup.label} is to "
-                "be joined, is not there once; check its name"
+                "be joined, is not there, or there twice; check its name"
             )
         to_texts(pa.array([], self._fields[lookup.on].kind), lookup.on)  # refuses odd types
         for field in lookup.columns.schema:
