@@ -94,7 +94,9 @@ def test_the_plan_tells_cost_and_error_and_reads_no_data(run, workdir):
     plans = run(*words, "--epsilon", "0.1,1", "--rows", "1000", "--json").json()
     assert [p["epsilon"] for p in plans] == ["0.1", "1"]
     assert plans[0]["expected_error"]["one_cell_95"] == 30
-    assert "within" in run(*words, "--epsilon", "0.5").out
+    told = run(*words, "--epsilon", "0.5").out
+    assert "within" in told
+    assert "  hidden: one record" in told
     assert run(*words).code == 1
     with Ledger(workdir / "books.db") as ledger:
         assert ledger.status("people").spent == 0
@@ -113,24 +115,32 @@ def test_the_plan_shows_what_a_bound_on_rows_trades(run, workdir):
     words = ["plan", "--method", "histogram", "--columns", "ward", "--schema", "visits.toml"]
     words += ["--epsilon", "1"]
     told = run(*words, "--contribution", "4", "--rows-per-person", "4.5").out
-    assert "each count within 12 of the truth (95 %); 4 rows of each 'patient'" in told
+    assert (
+        "each count within 12 of the truth (95 %); at most 4 records of each person ('patient')"
+        in told
+    )
     lines = [line.split() for line in told.splitlines()]
     assert ["1", "3", "22", "%"] in lines
     assert ["8", "24", "87", "%"] in lines
     assert "geometric" in told
+    assert "  hidden: all records of one person ('patient')" in told
     without = run(*words).out
-    assert "may have several rows; choose how many of them count, m, and write --contr" in without
+    assert "one person ('patient') may have several records; choose how many of them" in without
+    assert "  hidden: all records of one person ('patient')" in without
     assert ["16", "48"] in [line.split() for line in without.splitlines()]
     assert "leave --data out" in run(*words, "--data", "visits.csv").err
     assert "must be an integer, or auto" in run(*words, "--contribution", "four").err
     [plain] = run(*words, "--contribution", "2", "--json").json()
     assert [each["contribution"] for each in plain["contributions"]] == [1, 2, 4, 8, 16]
     assert {each["kept"] for each in plain["contributions"]} == {None}
-    assert "64 rows of each 'patient', the most that auto may choose" in (
+    assert plain["hidden"] == "all records of one person ('patient')"
+    assert "at most 64 records of each person ('patient'), the most that auto may choose" in (
         run(*words, "--contribution", "auto").out
     )
     assert "must be an integer, at least 1" in run(*words, "--contribution", "0").err
-    assert "rows per person" in run(*words, "--contribution", "2", "--rows-per-person", "0.5").err
+    assert (
+        "records per person" in run(*words, "--contribution", "2", "--rows-per-person", "0.5").err
+    )
     topk = ["plan", "--method", "topk", "--column", "ward", "--schema", "visits.toml"]
     assert "contribution" not in run(*topk, "--epsilon", "1").out
 
@@ -231,8 +241,8 @@ def test_a_check_counts_what_is_clipped_missing_and_unlisted_and_rows_per_person
     shown = run("schema", "check", "people.toml", "people.csv").out
     assert "1 value (17 %) is above 99 and counts as 99" in shown
     assert 'write missing = "category" to count them apart' in shown
-    assert "id: 1 row (17 %) is without a unit, and left out" in shown
-    assert "3 rows (50 %) are left out of a release that reads all columns" in shown
+    assert "id: 1 record (17 %) is of no known person, and left out" in shown
+    assert "3 records (50 %) are left out of a release that reads all columns" in shown
 
 
 def test_the_ledger_is_shown_and_its_cap_changed_for_a_reason(release, run):

@@ -62,7 +62,7 @@ def test_statistics_are_released_and_shown(world, capsys):
     assert lines[0].split()[:3] == ["ward", "measure", "value"]
     assert any(line.startswith("A") and "mean(age)" in line for line in lines)
     assert any(line.startswith("(all)") and "sum(cost)" in line for line in lines)
-    assert "for the statistic of this table" in lines[-2]
+    assert "for the statistic of these records" in lines[-2]
     assert lines[-1] == "counted: records with ward"
 
 

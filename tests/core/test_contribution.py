@@ -315,7 +315,7 @@ def test_the_error_is_predicted_for_the_noise_that_is_added():
         expected = replace(method, contribution=most).predict_error(VISITS, None, EPSILON)
         plain = method.predict_error(RECORDS, None, EPSILON / most)
         assert expected.figures == plain.figures
-        assert "of each 'patient'" in expected.summary
+        assert "of each person ('patient')" in expected.summary
     found = release([(1, "A")], 4)
     assert found.expected_error().items() <= dict(expected.figures).items()
 

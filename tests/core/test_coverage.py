@@ -7,7 +7,12 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from dpublish.core.coverage import contribution_of, coverage_of, what_is_counted
+from dpublish.core.coverage import (
+    contribution_of,
+    coverage_of,
+    not_in_intervals,
+    what_is_counted,
+)
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
@@ -71,6 +76,21 @@ def test_a_bound_a_filter_and_a_derived_column_are_told():
     told = " ".join(coverage_of(release).sentences())
     assert "Of any one person ('patient_id'), at most 4 of these records are in it" in told
     assert "record by record: derive bmi = weight / 2." in told
+
+
+def test_an_interval_says_that_it_does_not_cover_records_beyond_a_bound():
+    bounded = changed(neighbors=AddRemoveUnit("patient_id"), contribution=4)
+    note = "the interval covers noise, not the records of a person beyond 4"
+    assert bounded.count().assumption == note
+    halves = bounded.count("height < 130.5").assumption
+    assert halves.startswith("records are assumed")
+    assert halves.endswith(f"; {note}")
+    assert HISTOGRAM.count().assumption is None
+    vouched = {"contribution": 2, "trust_rows": True}
+    stream = changed(neighbors=AddRemoveUnit("person"), settings=vouched)
+    assert not_in_intervals(stream.receipt) is None
+    baskets = changed(neighbors=UserInWindow("basket_id", 3, "basket"), settings=vouched)
+    assert "records of a basket beyond 2" in not_in_intervals(baskets.receipt)
 
 
 def test_units_that_count_once_are_people_or_what_the_owner_calls_them():

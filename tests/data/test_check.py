@@ -58,7 +58,7 @@ def test_what_does_not_fit_is_told_once_with_its_number_of_rows(
     assert (found.column, found.problem) == (name, problem)
     assert found.is_serious == ("rules out" in problem)
     is_left_out = "left out" in problem
-    left_out = "2 rows (50 %) are left out of a release that reads all columns"
+    left_out = "2 records (50 %) are left out of a release that reads all columns"
     assert [each.problem for each in rest] == ([left_out] if is_left_out else [])
 
 
@@ -174,9 +174,9 @@ def test_rows_per_unit_are_told_and_what_each_bound_would_keep(tmp_path):
         m: sum(min(u, m) for u in range(1, 101)) for m in (1, 2, 3, 5, 10, 20, 50, 100)
     }
     told = check_table(schema, path)[-2].problem
-    assert "50 in the median, at most 95 for 95 % of the units, 100 at most" in told
+    assert "50 in the median, at most 95 for 95 % of the people, 100 at most" in told
     assert "--contribution 1 keeps 2 %, 2 keeps 3.9 %" in told
-    assert told.endswith("100 keeps 100 % of the rows")
+    assert told.endswith("100 keeps 100 % of the records")
 
 
 def test_units_of_many_batches_are_merged(monkeypatch):

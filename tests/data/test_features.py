@@ -146,7 +146,7 @@ def test_columns_that_do_not_fit_are_refused(target, predictors, message):
 
 
 def test_units_of_several_rows_and_too_many_features_are_refused():
-    with pytest.raises(InvalidParameter, match="unit"):
+    with pytest.raises(InvalidParameter, match="person may have several"):
         Features.of(Schema((AGE, INCOME), unit="person"), "income")
     with pytest.raises(InvalidParameter, match="no column"):
         Features.of(Schema((INCOME,)), "income")

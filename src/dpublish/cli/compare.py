@@ -30,8 +30,8 @@ def compare_methods(
         )
     if chosen.contribution is not None:
         raise InvalidParameter(
-            "leave --contribution out to compare methods: with m rows of every person all errors "
-            "are about m times as large, and the best method stays the best"
+            "leave --contribution out to compare methods: with m records of every person all "
+            "errors are about m times as large, and the best method stays the best"
         )
     spent = chosen.levels[-1] if epsilon is None else read_epsilon(epsilon, has_levels=True)
     population = Population.of(chosen.levels, chosen.sizes, spent)

@@ -51,7 +51,8 @@ _OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "looku
 @click.option(
     "--rows-per-person",
     type=float,
-    help="How many rows a unit has on average, if that is public: 4.5. Says which part is kept.",
+    help="How many records a person has on average, if that is public: 4.5. Says which part of "
+    "them is kept.",
 )
 @json_option
 @click.pass_context
@@ -107,6 +108,7 @@ def plan(
                 {
                     "epsilon": format_epsilon(e),
                     "summary": p.summary,
+                    "hidden": chosen.neighbors(schema).brief(),
                     "expected_error": dict(p.figures),
                     **_plain_use(chosen, e),
                     **_plain_trades(trades(e)),
@@ -116,15 +118,16 @@ def plan(
         )
         return
     for choice, expected in plans:
-        _say_plan(chosen, choice, expected)
+        _say_plan(chosen, schema, choice, expected)
         _say_trades(trades(choice), schema, rows_per_person)
 
 
-def _say_plan(method: Predicts, epsilon: Fraction, expected: ExpectedError) -> None:
+def _say_plan(method: Predicts, schema: Schema, epsilon: Fraction, expected: ExpectedError) -> None:
     """Print what a release of `epsilon` is expected to be like."""
     say(f"epsilon {format_rounded(epsilon)}: {expected.summary}")
     for name, value in expected.figures.items():
         say(f"  {figure_name(name)}: {format_number(value)}")
+    say(f"  hidden: {method.neighbors(schema).brief()}")
     if isinstance(method, PersonalSettings):
         paid = method.spending(epsilon)
         say_level_use(paid, {level: level - amount for level, amount in paid.items()})
@@ -167,9 +170,10 @@ def _say_bounds(
             method, schema, choice, n_records=n_records, rows_per_unit=rows_per_unit
         )
         say(
-            f"epsilon {format_rounded(choice)}: a {schema.unit!r} may have several rows; choose "
-            "how many of them count, m, and write --contribution m"
+            f"epsilon {format_rounded(choice)}: one {schema.unit_who} may have several records; "
+            "choose how many of them count, m, and write --contribution m"
         )
+        say(f"  hidden: {method.neighbors(schema).brief()}")
         _say_trades(trades, schema, rows_per_unit)
 
 
@@ -204,16 +208,18 @@ def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | 
         return
     figures = {each.figure for each in trades if each.figure is not None}
     named = figure_name(next(iter(figures))) if figures else "error"
-    kept = "" if rows_per_unit is None else "  rows kept"
-    say(f"  what --contribution m trades, for each {schema.unit!r}:")
+    kept = "" if rows_per_unit is None else "  records kept"
+    say(f"  what --contribution m trades, for at most m records of each {schema.unit_noun}:")
     width = max(24, len(named))
     say(f"    {'m':>3}  {named:>{width}}{kept}")
     for each in trades:
         error = "not possible" if each.error is None else format_number(each.error)
-        part = "" if each.kept is None else f"  {100 * each.kept:>7.0f} %"
+        part = "" if each.kept is None else f"  {100 * each.kept:>10.0f} %"
         say(f"    {each.contribution:>3}  {error:>{width}}{part}")
     if rows_per_unit is not None:
-        say("    (rows per person taken as geometric, with the mean that you named)")
+        say(
+            f"    (records per {schema.unit_noun} taken as geometric, with the mean that you named)"
+        )
 
 
 def _plain_trades(trades: Sequence[Trade]) -> dict[str, Any]:

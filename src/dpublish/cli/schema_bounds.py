@@ -46,7 +46,7 @@ from dpublish.publishing.bounds import NumberKind, request_bounds
 @click.option("--upper", help="The upper bound, if it is publicly known.")
 @click.option("--nonnegative", is_flag=True, help="It is publicly known that no value is below 0.")
 @click.option(
-    "--contribution", help="Most rows of each unit that are kept, if the schema names a unit."
+    "--contribution", help="Most records of each person that are kept, if the schema names a unit."
 )
 @click.option("--rows", "n_records", type=int, help="Roughly how many records, if that is public.")
 @account_options

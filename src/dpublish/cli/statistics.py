@@ -9,7 +9,7 @@ import pyarrow as pa
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import emit, json_option, say, say_json, say_table
 from dpublish.cli.table_file import require_new_file, without_formulas, write_table
-from dpublish.core.coverage import what_is_counted
+from dpublish.core.coverage import not_in_intervals, what_is_counted
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.core.released import Release
@@ -140,4 +140,6 @@ def _say(release: StatisticsRelease, part: str, measure: str | None, *, totals: 
     headers = [*(x.column for x in release.axes), "measure", "value", "from", "to", "of", "note"]
     say_table(headers, rows)
     percent = f"{100 * float(release.confidence):g} %"
-    say(f"{percent} intervals, for the statistic of this table after clipping to the bounds")
+    say(f"{percent} intervals, for the statistic of these records after clipping to the bounds")
+    if note := not_in_intervals(release.receipt):
+        say(f"  note: {note}")

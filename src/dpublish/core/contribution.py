@@ -28,7 +28,7 @@ def require_unit(schema: Schema) -> None:
     """Refuse to bound rows where there are no units."""
     if schema.unit is None:
         raise InvalidParameter(
-            "contribution bounds the rows of each unit, and the schema names no unit; write "
+            "contribution bounds the records of each person, and the schema names no unit; write "
             'unit = "patient_id" (the column that tells people apart) at its top, or leave '
             "contribution out"
         )

@@ -13,7 +13,14 @@ from typing import Protocol
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.privacy.epsilon import format_epsilon
-from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord, UserInWindow, plural
+from dpublish.privacy.neighbors import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    PersonalRecord,
+    ReplaceRecord,
+    UserInWindow,
+    plural,
+)
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
@@ -97,6 +104,28 @@ def contribution_of(receipt: Receipt) -> int | None:
     return given if isinstance(given, int) else None
 
 
+def not_in_intervals(receipt: Receipt) -> str | None:
+    """Say what confidence intervals do not cover, where records of a person are left out.
+
+    None where none are: no bound, or an owner who vouches for it.
+    """
+    most, hidden = contribution_of(receipt), receipt.neighbors
+    if most is None or isinstance(hidden, AddRemoveRecord | ReplaceRecord):
+        return None
+    if _is_vouched(receipt):
+        return None
+    noun = hidden.noun if isinstance(hidden, AddRemoveUnit | UserInWindow) else "person"
+    return f"the interval covers noise, not the records of a {noun} beyond {most:,}"
+
+
+def _is_vouched(receipt: Receipt) -> bool:
+    """Return whether the owner says that no one has more records than the bound."""
+    hidden = receipt.neighbors
+    if not isinstance(hidden, AddRemoveUnit | UserInWindow):
+        return False
+    return bool(receipt.settings.get("trust_rows")) and hidden.column == hidden.noun
+
+
 def _whose(receipt: Receipt) -> list[str]:
     """Name what is counted, and then what else limits it."""
     hidden, most = receipt.neighbors, contribution_of(receipt)
@@ -171,11 +200,12 @@ def _limits(receipt: Receipt) -> list[str]:
 def _share_of_one(hidden: AddRemoveUnit | UserInWindow, most: int, receipt: Receipt) -> str:
     is_stream = isinstance(hidden, UserInWindow) or "horizon" in receipt.settings
     where = "a snapshot" if is_stream else "it"
-    if receipt.settings.get("trust_rows") and hidden.column == hidden.noun:
+    if _is_vouched(receipt):
         return f"The owner vouches that any one {hidden.who} has at most {most:,} in {where}."
     return (
         f"Of any one {hidden.who}, at most {most:,} of these records are in {where}, whichever a "
-        f"random key picks; records that belong to no {hidden.noun} are left out."
+        f"random key picks; records that belong to no {hidden.noun} are left out. Confidence "
+        "intervals cover noise, not what is left out."
     )
 
 

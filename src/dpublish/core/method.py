@@ -83,6 +83,10 @@ class Predicts(Protocol):
         """Predict the error from public facts."""
         ...
 
+    def neighbors(self, schema: Schema) -> Neighbors:
+        """Return the change that is hidden."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC, Generic[R_co]):
@@ -114,8 +118,9 @@ class Method(ABC, Generic[R_co]):
     """Whether a budget may cost people of different levels different amounts."""
 
     contribution: Literal["auto"] | int | None = setting(
-        "Most rows of one unit (person) that are kept, if the schema names a unit: 4, or auto, "
-        "which buys a private 95 % quantile of rows per unit; noise grows in proportion.",
+        "Most records of one person that are kept, if the schema says who that is (unit): 4, or "
+        "auto, which buys a private 95 % quantile of records per person; noise grows in "
+        "proportion.",
         default=None,
         is_quiet=True,
     )
@@ -302,13 +307,13 @@ class Method(ABC, Generic[R_co]):
         """
         if self.contribution is None:
             if schema.unit is not None and AddRemoveUnit not in self.hidden:
-                raise needs_contribution(schema.unit, self.name)
+                raise needs_contribution(schema, self.name)
             return self.expected_error(schema, n_records, epsilon)
         self.check_contribution(schema)
         most, amount = self._worst_case(epsilon)
         bounded = self.record_schema(schema)
         found = self.for_records().expected_error(bounded, n_records, amount / most)
-        what = f"{most} row{'' if most == 1 else 's'} of each {schema.unit!r}"
+        what = f"at most {most} record{'' if most == 1 else 's'} of each {schema.unit_who}"
         if self.contribution == "auto":
             what += ", the most that auto may choose"
         return replace(found, summary=f"{found.summary}; {what}")
@@ -341,8 +346,8 @@ class Method(ABC, Generic[R_co]):
         if isinstance(table.neighbors, self.hidden):
             return
         if isinstance(table.neighbors, AddRemoveUnit):
-            raise needs_contribution(table.neighbors.column, self.name)
-        what = "a record or unit" if AddRemoveUnit in self.hidden else "one record"
+            raise needs_contribution(table.schema, self.name)
+        what = "a record, or all of a person," if AddRemoveUnit in self.hidden else "one record"
         raise InvalidParameter(f"{self.name} hides {what} added or removed, nothing else")
 
     def check_units(self, table: Table) -> None:
@@ -351,9 +356,13 @@ class Method(ABC, Generic[R_co]):
         hidden = self.neighbors_of(table)
         if AddRemoveRecord not in self.hidden or not isinstance(hidden, AddRemoveUnit):
             raise InvalidParameter(
-                f"{self.name} hides {hidden.brief()} as it is set, and contribution hides units "
-                "that are added or removed; leave one of the two out"
+                f"{self.name} hides {hidden.brief()} as it is set, and contribution hides people "
+                "who are added or removed; leave one of the two out"
             )
+
+    def neighbors(self, schema: Schema) -> Neighbors:
+        """Return the change that a release from a table with this schema hides."""
+        return schema.neighbors
 
     def neighbors_of(self, table: Table) -> Neighbors:
         """Return the change to the table that a release hides."""
@@ -368,7 +377,7 @@ def refuse_bounded(table: Table) -> None:
     """Refuse rows that were bounded by unit: one row more may replace another of its unit."""
     if getattr(table, "is_bounded", False):
         raise InvalidParameter(
-            "a table whose rows were bounded by unit hides neither a record nor a unit at this "
+            "a table whose rows were bounded by unit hides neither a record nor a person at this "
             "epsilon: publish from the table as it was opened"
         )
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from dpublish.core.answer import Answer
 from dpublish.core.codecs import PLAIN, Codec
-from dpublish.core.coverage import what_is_counted
+from dpublish.core.coverage import not_in_intervals, what_is_counted
 from dpublish.core.folder.signing import SigningKey, signing_key
 from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.data.axis import Axis
@@ -273,7 +273,12 @@ def _telling(count: Callable[..., Answer]) -> Callable[..., Answer]:
 
     @wraps(count)
     def told(self: Release, *args: Any, **options: Any) -> Answer:
-        return replace(count(self, *args, **options), counts=what_is_counted(self))
+        found = count(self, *args, **options)
+        notes = [found.assumption or "", not_in_intervals(self.receipt) or ""]
+        if found.low is None or notes[1] in notes[0]:  # no interval, or said within another count
+            return replace(found, counts=what_is_counted(self))
+        said = "; ".join(note for note in notes if note)
+        return replace(found, assumption=said, counts=what_is_counted(self))
 
     return told
 

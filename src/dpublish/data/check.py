@@ -22,6 +22,7 @@ from dpublish.data.sources import find_source
 from dpublish.data.steps import read_steps
 from dpublish.data.table_counts import ColumnCounts, TableCounts, UnitCounts
 from dpublish.errors import InvalidParameter, UnreadableData
+from dpublish.privacy.neighbors import plural
 
 TABLE = "table"
 _NAMED = 10  # columns that a finding lists
@@ -30,7 +31,7 @@ _ABSENT = 'write missing = "category" to count them apart, or "drop" to leave th
 _NO_NUMBER = "numbers are written 1234.5, with a point and nothing between thousands"
 _NO_DATE = 'say how dates are written, such as format = "%d.%m.%Y"; without it they are 2024-01-31'
 _UNLISTED = 'write other = "other" to count them together, or list them from a code list'
-_UNITS = "each unit keeps so many rows, and noise grows with that number"
+_UNITS = "each {noun} keeps so many records, and noise grows with that number"
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def check_table(
     ...     print(finding.column, finding.problem)
     age 1 value (33 %) is missing, which the schema rules out; the record is left out
     age 1 value (33 %) is above 120 and counts as 120
-    table 1 row (33 %) is left out of a release that reads all columns
+    table 1 record (33 %) is left out of a release that reads all columns
     """
     found = inspect_table(
         schema, source, table=table, sql=sql, where=where, derive=derive, lookups=lookups
@@ -129,7 +130,7 @@ def inspect_table(
     order = {name: index for index, name in enumerate((TABLE, *wanted))}
     ordered = sorted(found, key=lambda finding: order[finding.column])
     if counted.left_out:
-        problem = f"{_share(counted.left_out, counted.rows, 'row')} left out of a release"
+        problem = f"{_share(counted.left_out, counted.rows, 'record')} left out of a release"
         ordered.append(Finding(TABLE, f"{problem} that reads all columns"))
     return TableCheck(counted.rows, counted.left_out, counts, units, tuple(ordered))
 
@@ -179,7 +180,7 @@ def _tell(
         else:
             yield from _tell_categories(column, each, rows)
     if units is not None:
-        yield from _tell_units(units, rows)
+        yield from _tell_units(units, rows, schema.unit_noun)
 
 
 def _tell_numbers(column: NumberColumn, counts: ColumnCounts, rows: int) -> Iterator[Finding]:
@@ -223,18 +224,19 @@ def _tell_categories(column: CategoryColumn, counts: ColumnCounts, rows: int) ->
         yield Finding(column.name, problem)
 
 
-def _tell_units(units: UnitCounts, rows: int) -> Iterator[Finding]:
+def _tell_units(units: UnitCounts, rows: int, noun: str) -> Iterator[Finding]:
     if units.without:
-        problem = f"{_share(units.without, rows, 'row')} without a unit, and left out"
+        problem = f"{_share(units.without, rows, 'record')} of no known {noun}, and left out"
         yield Finding(units.column, problem, is_serious=True, advice="mend the table")
     if units.most > 1:
         kept = rows - units.without
         shares = ", ".join(f"{m} keeps {_percent(part, kept)}" for m, part in units.kept)
         problem = (
-            f"rows of a unit: {units.median:,} in the median, at most {units.percentile_95:,} for "
-            f"95 % of the units, {units.most:,} at most; --contribution {shares} of the rows"
+            f"records of one {noun}: {units.median:,} in the median, at most "
+            f"{units.percentile_95:,} for 95 % of the {plural(noun)}, {units.most:,} at most; "
+            f"--contribution {shares} of the records"
         )
-        yield Finding(units.column, problem, advice=_UNITS)
+        yield Finding(units.column, problem, advice=_UNITS.format(noun=noun))
 
 
 def _missing(column: Column, found: str, what: str, advice: str = _ABSENT) -> Finding:
@@ -251,8 +253,8 @@ def _missing(column: Column, found: str, what: str, advice: str = _ABSENT) -> Fi
 def _share(number: int, rows: int, what: str = "value") -> str:
     """Write how many, and which part of all rows.
 
-    >>> _share(3, 200), _share(1, 1000, "row")
-    ('3 values (1.5 %) are', '1 row (0.1 %) is')
+    >>> _share(3, 200), _share(1, 1000, "record")
+    ('3 values (1.5 %) are', '1 record (0.1 %) is')
     """
     ending, verb = ("", "is") if number == 1 else ("s", "are")
     return f"{number:,} {what}{ending} ({_percent(number, rows)}) {verb}"

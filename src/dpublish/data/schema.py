@@ -62,7 +62,7 @@ class Schema:
                 raise InvalidSchema(f"two columns are called {name!r}; rename one of them")
         if self.unit is not None and not self.unit.strip():
             raise InvalidSchema(
-                "unit is blank; name the column that tells units apart, or remove it"
+                "unit is blank; name the column that tells people apart, or remove it"
             )
         if self.unit_name is not None:
             require_noun(self.unit_name)
@@ -94,6 +94,11 @@ class Schema:
         """What one unit is: a person, unless the owner says otherwise."""
         return PERSON if self.unit_name is None else self.unit_name
 
+    @property
+    def unit_who(self) -> str:
+        """Name a unit and the column by which it is known: person ('patient_id')."""
+        return AddRemoveUnit(self.unit or self.unit_noun, self.unit_noun).who
+
     def __getitem__(self, name: str) -> Column:
         if name not in self._by_name:
             require_known("column", name, self.names)
@@ -112,15 +117,15 @@ def keep_columns(schema: Schema, names: Collection[str]) -> Schema:
 def refuse_unit(schema: Schema) -> None:
     """Refuse a schema whose unit may own many rows, for methods that protect single records."""
     if schema.unit is not None:
-        raise needs_contribution(schema.unit)
+        raise needs_contribution(schema)
 
 
-def needs_contribution(unit: str, method: str = "this method") -> InvalidParameter:
+def needs_contribution(schema: Schema, method: str = "this method") -> InvalidParameter:
     """Return the refusal of a unit that may own many rows, with what to write instead."""
     return InvalidParameter(
-        f"{method} hides single records, but here a unit ({unit!r}) may have several rows; write "
-        "--contribution 4 (contribution=4) to keep at most 4 rows of each, chosen at random, and "
-        "to hide all of them"
+        f"{method} hides single records, but here one {schema.unit_who} may have several; write "
+        "--contribution 4 (contribution=4) to keep at most 4 records of each, chosen at random, "
+        "and to hide all of them"
     )
 
 

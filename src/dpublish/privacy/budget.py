@@ -286,7 +286,7 @@ class Budget:
         """
         require_count(most=most)
         if self.hides is not None and not hides_units(self.hides):
-            raise InvalidParameter(f"rows of a unit do not make up {self.hides.brief()}")
+            raise InvalidParameter(f"records of a person do not make up {self.hides.brief()}")
         levels = None
         if self.levels is not None:
             levels = tuple((level, amount / most) for level, amount in self.levels)

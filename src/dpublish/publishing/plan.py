@@ -124,7 +124,7 @@ def kept_part(most: int, rows_per_unit: float) -> float:
     (0.634, 1.0)
     """
     if not isfinite(rows_per_unit) or rows_per_unit < 1:
-        raise InvalidParameter(f"rows per person ({rows_per_unit}) must be a number from 1 on")
+        raise InvalidParameter(f"records per person ({rows_per_unit}) must be a number from 1 on")
     return float(1 - (1 - 1 / rows_per_unit) ** most)
 
 

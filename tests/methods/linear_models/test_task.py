@@ -70,5 +70,5 @@ def test_one_class_and_units_of_several_rows_are_refused():
     only = column("only", "category", values=["x"])
     with pytest.raises(InvalidParameter, match="one class"):
         ModelTask.of(Schema((AGE, only)), "only")
-    with pytest.raises(InvalidParameter, match="unit"):
+    with pytest.raises(InvalidParameter, match="person may have several"):
         ModelTask.of(Schema((AGE, SEX), unit="person"), "sex")

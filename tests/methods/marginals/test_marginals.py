@@ -79,7 +79,7 @@ def test_what_cannot_be_published_is_refused_beforehand():
 
 def test_a_schema_whose_units_own_rows_is_refused():
     schema = Schema((column("age", "integer", bounds=[0, 9]),), unit="person")
-    with pytest.raises(InvalidParameter, match="unit"):
+    with pytest.raises(InvalidParameter, match="person may have several"):
         Marginals().expected_error(schema, None, Fraction(1))
 
 

@@ -456,7 +456,7 @@ def test_what_cannot_be_is_refused_before_a_row_is_read():
     for contribution in (0, -1, "0", "2.5", "many"):
         with pytest.raises(InvalidParameter, match="contribution"):
             made("minimum", contribution)
-    with pytest.raises(InvalidParameter, match="say how many rows of each person may count"):
+    with pytest.raises(InvalidParameter, match="say how many records of each person may count"):
         made("minimum", "auto")
     with pytest.raises(InvalidParameter, match="not for what runs inside it"):
         make_method("minimum", {**OWN, "inner": "histogram columns=sex contribution=2"})

@@ -89,7 +89,7 @@ def test_a_published_step_has_the_interval_of_its_noise(folder):
     half_width = answer.high - answer.value
     assert np.mean(noise <= half_width) >= 0.95 > np.mean(noise <= 0.7 * half_width)
     assert np.mean(noise <= half_width) < 0.96
-    assert "at most 2 rows" in answer.assumption
+    assert "at most 2 of any one" in answer.counts
 
 
 def test_a_repeated_step_has_no_interval_and_says_when_it_was_published(folder):

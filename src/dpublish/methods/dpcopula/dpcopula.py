@@ -159,8 +159,12 @@ class DPCopula(Method[DPCopulaRelease]):
         if self.public_records is not None:
             require_count(public_records=self.public_records, at_least=2)
 
-    def neighbors_of(self, table: Table) -> Neighbors:
+    def neighbors(self, schema: Schema) -> Neighbors:
         """Return the change that is hidden: an exchange, if the number of records is public."""
+        return schema.neighbors if self.public_records is None else ReplaceRecord()
+
+    def neighbors_of(self, table: Table) -> Neighbors:
+        """Return the change to the table that is hidden, or an exchange likewise."""
         return table.neighbors if self.public_records is None else ReplaceRecord()
 
     def _check_sample(self) -> None:

@@ -155,7 +155,7 @@ class Histogram(Method[HistogramRelease]):
 
     def _axes(self, schema: Schema) -> tuple[Axis, ...]:
         if schema.unit is not None:
-            raise needs_contribution(schema.unit, self.name)
+            raise needs_contribution(schema, self.name)
         chosen = parse_columns(self.columns, schema)
         if RESERVED & {name for name, _ in chosen}:
             raise InvalidParameter(f"rename the columns {', '.join(sorted(RESERVED))} first")

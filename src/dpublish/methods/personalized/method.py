@@ -86,8 +86,9 @@ class PersonalSettings(Method[Any]):
         object.__setattr__(self, "levels", parse_levels(self.levels))
         if self.contribution == "auto":
             raise InvalidParameter(
-                "rows per person are measured at one epsilon for all, which people of low levels "
-                "may not accept: say how many rows of each person may count, --contribution 4"
+                "records per person are measured at one epsilon for all, which people of low "
+                "levels may not accept: say how many records of each person may count, "
+                "--contribution 4"
             )
         if self.contribution is not None:
             require_count(contribution=self.contribution)
@@ -171,7 +172,7 @@ class PersonalSettings(Method[Any]):
     def check_table(self, table: Table) -> None:
         """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
         if table.schema.unit is not None:
-            raise needs_contribution(table.schema.unit, self.name)
+            raise needs_contribution(table.schema, self.name)
         self._check_levels(table)
 
     def check_units(self, table: Table) -> None:
@@ -180,7 +181,7 @@ class PersonalSettings(Method[Any]):
         self._check_levels(table)
         if any(step.startswith(_FILTER) for step in getattr(table, "steps", ())):
             raise InvalidParameter(
-                "a filter could leave out the row that gives a person their level, so that one "
+                "a filter could leave out the record that gives a person their level, so that one "
                 "person had different levels in different releases; leave --where (where=) out, "
                 "and ask for the part that you want of what is published"
             )
@@ -200,9 +201,13 @@ class PersonalSettings(Method[Any]):
                 "no levels"
             )
 
-    def neighbors_of(self, table: Table) -> Neighbors:
+    def neighbors(self, schema: Schema) -> Neighbors:
         """Return the change that is hidden, with the levels at which it is."""
-        return self.preferences.neighbors(table.schema)
+        return self.preferences.neighbors(schema)
+
+    def neighbors_of(self, table: Table) -> Neighbors:
+        """Return the change to the table that is hidden, with the levels at which it is."""
+        return self.neighbors(table.schema)
 
     def epsilon_of(self, budget: Budget) -> Fraction:
         """Return the epsilon whose `spending` is what `budget` holds; refuse if there is none."""
@@ -254,7 +259,7 @@ class PersonalMethod(PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
         if self.inner.contribution is not None:
             raise InvalidParameter(
-                f"rows are bounded once, before anything is published: --contribution is for "
+                f"records are bounded once, before anything is published: --contribution is for "
                 f"{self.name}, not for what runs inside it"
             )
 

@@ -423,9 +423,9 @@ class Preferences:
         """Refuse people with several records where it is public who is there, or at which level."""
         if self.mode == "values-only":
             raise InvalidParameter(
-                f"rows belong to people here ({unit!r}), and values-only exchanges the values of "
-                "one record: how many records a person has would be public; use --mode levels, or "
-                "frame with --sizes"
+                f"records belong to people here ({unit!r}), and values-only exchanges the values "
+                "of one record: how many records a person has would be public; use --mode levels, "
+                "or frame with --sizes"
             )
         if unit == self.column:
             raise InvalidParameter(f"column {unit!r} tells people apart, and gives no level")

@@ -261,7 +261,7 @@ class PersonalizedRelease(Release):
 
     def summary(self) -> dict[str, str]:
         """Describe parts, levels and assumptions in a few words."""
-        each = "" if self.receipt.contribution is None else " for each row"
+        each = "" if self.receipt.contribution is None else " for each record"
         listed = [
             f"{p.level_names} (epsilon {format_short(p.epsilon)}{each})"
             for p in self.parts[:_LISTED]

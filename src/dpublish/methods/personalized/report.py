@@ -90,7 +90,7 @@ def _listed(release: PersonalizedRelease) -> Listing:
     caption = "The parts: whose records, published with which epsilon, and how much they count."
     if len(parts) < len(release.parts):
         caption += f" The first {len(parts)} of {len(release.parts):,} are shown."
-    cost = "epsilon" if release.receipt.contribution is None else "epsilon of a row"
+    cost = "epsilon" if release.receipt.contribution is None else "epsilon of a record"
     headers = ["part", "people of", cost, "people", "weight", "scale", "published"]
     return Listing(headers, rows, caption)
 

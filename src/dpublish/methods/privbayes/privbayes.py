@@ -220,7 +220,7 @@ class PrivBayes(Method[PrivBayesRelease]):
 
     def _columns(self, schema: Schema) -> tuple[Column, ...]:
         if schema.unit is not None:
-            raise needs_contribution(schema.unit, self.name)
+            raise needs_contribution(schema, self.name)
         names = self.columns or schema.names
         for name in names:
             require_known("column", name, schema.names)

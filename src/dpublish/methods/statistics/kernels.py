@@ -26,7 +26,7 @@ from dpublish.types import FloatArray, IntArray
 
 FINENESS = 1 << 26
 """Steps of a lattice between the bounds: far below the noise, and 2^34 records fit an integer."""
-_REMEDY = "give statistics single records, or bound the rows of a unit (contribution)"
+_REMEDY = "give statistics single records, or bound the records of a person (contribution)"
 Keys = NDArray[np.integer]
 
 

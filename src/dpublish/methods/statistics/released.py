@@ -420,7 +420,7 @@ class StatisticsRelease(CellRelease):
         return {
             "measures": ", ".join(self.measures),
             "groups": f"{self.plan.groups:,}: {by}" if by else "one, of all records",
-            "intervals": f"{percent} %, for the statistic of this table within the bounds",
+            "intervals": f"{percent} %, for the statistic of the records in it, within the bounds",
         }
 
 

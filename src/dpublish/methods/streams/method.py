@@ -41,7 +41,7 @@ class StreamMethod:
 
     Parameters:
         columns: Columns to count by; `"age@2"` takes age at level 2 of its taxonomy.
-        contribution: Most rows of one person that a snapshot keeps; noise grows in proportion.
+        contribution: Most records of one person that a snapshot keeps; noise grows in proportion.
         static: How one histogram is published: `"identity"` adds noise to every bin by itself,
             `"grouped"` merges similar bins first, and the others are methods of their own.
         smoothing: Whether publications are weighed against each other over time, which costs
@@ -73,7 +73,8 @@ class StreamMethod:
         "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."
     )
     contribution: int = setting(
-        "Most rows of one person that a snapshot keeps (s); noise grows in proportion.", default=1
+        "Most records of one person that a snapshot keeps (s); noise grows in proportion.",
+        default=1,
     )
     static: StaticName = setting(
         "How one histogram is published: identity adds noise to every bin by itself; grouped "
@@ -86,8 +87,8 @@ class StreamMethod:
         default=None,
     )
     trust_rows: bool = setting(
-        "Take a schema without a unit: you vouch that no person has more than `contribution` rows "
-        "in a snapshot. With a unit the bound is enforced.",
+        "Take a schema without a unit: you vouch that no person has more than `contribution` "
+        "records in a snapshot. With a unit the bound is enforced.",
         default=False,
     )
 
@@ -171,10 +172,10 @@ class StreamMethod:
         """Predict the noise of a publication, and refuse all that `start` would."""
         if schema.unit is None and not self.trust_rows:
             raise InvalidParameter(
-                "a stream hides people, and this schema does not say who owns a row: name the "
+                "a stream hides people, and this schema does not say whose a record is: name the "
                 'column in the schema (unit = "person"), or say --trust-rows (in Python '
                 f"trust_rows=True) if no person has more than {self.contribution} "
-                f"row{'' if self.contribution == 1 else 's'} in a snapshot"
+                f"record{'' if self.contribution == 1 else 's'} in a snapshot"
             )
         bins = Bins.of(schema, self.columns)
         rate = self.publication_epsilon(bins, epsilon) / self.contribution
@@ -244,7 +245,7 @@ def _refuse_auto(contribution: object) -> None:
     """Refuse to measure how many rows people have: there is no snapshot yet to measure it in."""
     if contribution == AUTO:
         raise InvalidParameter(
-            "a stream keeps the same number of each person's rows at every step, so it must be "
-            "known before the first snapshot: say --contribution 1, or how many rows a person "
+            "a stream keeps the same number of each person's records at every step, so it must be "
+            "known before the first snapshot: say --contribution 1, or how many records a person "
             "usually has in one snapshot"
         )

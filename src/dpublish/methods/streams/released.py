@@ -147,7 +147,7 @@ class StreamRelease(CellRelease):
         table = self.table(record.time)
         settings = self.receipt.settings
         most = int(settings.get("contribution", 1))
-        notes = [f"a person counts with at most {most} row{'s' * (most > 1)}"]
+        notes = []
         if record.action == "published" and settings.get("static") == FREE_STANDING:
             noisy = whole_column(table, "noisy_count")
             answer = CellCounts(self.axes, noisy, record.epsilon / most).answer(query, confidence)
@@ -156,7 +156,7 @@ class StreamRelease(CellRelease):
         if record.action == "repeated":
             notes.append(self._last_published(record))
         notes += [answer.assumption] if answer.assumption else []
-        return replace(answer, assumption="; ".join(notes))
+        return replace(answer, assumption="; ".join(notes) or None)
 
     def _last_published(self, record: StepRecord) -> str:
         past = [each.time for each in self.records[: record.number] if each.action == "published"]
