@@ -114,3 +114,8 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "listed.json").write_text('{"columns": [{"name": "cost"}]}')
     with pytest.raises(InvalidSchema, match="columns"):
         read_plain(tmp_path / "listed.json")
+
+
+def test_a_table_within_the_column_is_not_taken_for_the_column():
+    text = '[columns.cost.more]\na = 1\n\n[columns.cost]\nkind = "numeric"\n'
+    assert with_keys(FILE, text, "cost", BOUNDS) == text + "bounds = [0, 500]\n"

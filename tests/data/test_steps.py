@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpublish.methods.dpcopula.dpcopula import DPCopula
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import seeded
+from dpublish.randomness import plain_generator, seeded
 
 COUNTRIES = ["FR", "DE", " FR ", None, "IT", ""]
 AGES = [17, 18, 40, None, 99, 18]
@@ -240,6 +241,88 @@ def test_steps_come_before_the_bound_on_every_engine(prepared):
     kept = {row["who"] for row in ROWS if (row["country"] or "").strip() == "FR"
             and (row["age"] or 0) >= 18}  # fmt: skip
     assert found.sum() == len(kept)
+    table.close()
+
+
+ADMITTED = column(
+    "admitted", "date", bounds=["2023-01-01", "2024-12-31"], bins="quarter", missing="category"
+)
+SEEN = column(
+    "seen",
+    "datetime",
+    bounds=["2024-03-30", "2024-04-01"],
+    bins="hour",
+    time_zone="Europe/Paris",
+    missing="drop",
+)
+VISITS = Schema(
+    (
+        ADMITTED,
+        column("weekday", source=ADMITTED, part="weekday"),
+        SEEN,
+        column("hour", source=SEEN, part="hour"),
+        column("cost", "numeric", bounds=[0, 4], bins=2, missing="category"),
+    ),
+    unit="who",
+)
+
+
+def make_visits():
+    """Visits with dates from year 1 to 9999, times around a change of the clock, and blanks."""
+    rng = plain_generator(18)
+    days = [None, date(1, 1, 1), date(9999, 12, 31), date(2024, 2, 29)]
+    days += [date(2023, 1, 1) + timedelta(days=50 * number) for number in range(16)]
+    times = [None, datetime(1700, 1, 1), datetime(2024, 3, 31, 2, 30)]
+    times += [datetime(2024, 3, 29) + timedelta(minutes=211 * number) for number in range(21)]
+    choices = {
+        "who": [None, "1", "3.0", "3", " 4 ", "é", "long" * 20, "5", "6"],
+        "admitted": days,
+        "seen": times,
+        "cost": [None, 0.0, 1.5, 99.0],
+    }
+    rows = [
+        {name: few[rng.integers(len(few))] for name, few in choices.items()} for _ in range(700)
+    ]
+    kinds = (pa.string(), pa.date32(), pa.timestamp("us"), pa.float64())
+    return pa.Table.from_pylist(rows, schema=pa.schema([*zip(choices, kinds, strict=True)]))
+
+
+class DatedCosts:
+    """Kernel: add up days, and costs if there are any, by weekday."""
+
+    codes = ("weekday",)
+    values = ("cost", "seen")
+    optional = ("cost",)
+
+    def zero(self):
+        return np.zeros((8, 3), dtype=np.int64)
+
+    def add(self, batch, out):
+        costs = batch.values("cost")
+        parts = (2 * np.nan_to_num(costs), np.isnan(costs), batch.values("seen"))
+        for index, part in enumerate(parts):
+            np.add.at(out[:, index], batch.codes("weekday"), part.astype(np.int64))
+
+    def merge(self, out, other):
+        out += other
+
+
+def test_rows_with_dates_are_bounded_alike_on_every_engine(prepared):
+    visits = make_visits()
+    mixed = visits.take(plain_generator(5).permutation(len(visits)))
+    alone = open_table(mixed, VISITS, threads=1)
+    table = prepared(rows=visits, schema=VISITS, where="cost >= 0 or cost is missing")
+    kernels = [
+        Counts(VISITS, (tuple((name, None) for name in ("admitted", "weekday", "cost")),)),
+        Counts(VISITS, ((("seen", None),), (("hour", None),))),
+        DatedCosts(),
+    ]
+    for most in (1, 3):
+        bounded, expected = table.bound(most, b"key"), alone.bound(most, b"key")
+        for kernel in kernels:
+            assert np.array_equal(bounded.sum(kernel), expected.sum(kernel))
+        assert bounded.sum(kernels[1]).sum() > 0
+    assert np.array_equal(table.rows_per_unit(90), alone.rows_per_unit(90))
     table.close()
 
 

@@ -109,7 +109,7 @@ def _is_header(line: str, column: str) -> bool:
     if found is None:
         return False
     try:
-        return list(tomllib.loads(f"{found['key']} = 0")) == [column]
+        return tomllib.loads(f"{found['key']} = 0") == {column: 0}
     except ValueError:
         return False
 
