@@ -166,10 +166,7 @@ def _say_bounds(
         trades = find_trades(
             method, schema, choice, n_records=n_records, rows_per_unit=rows_per_unit
         )
-        say(
-            f"epsilon {format_rounded(choice)}: a {schema.unit!r} may have several rows; choose "
-            "how many of them count, m, and write --contribution m"
-        )
+        say(f"epsilon {format_rounded(choice)}: a {schema.unit!r} may have several rows; name m")
         _say_trades(trades, schema, rows_per_unit)
 
 
@@ -206,12 +203,11 @@ def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | 
     named = figure_name(next(iter(figures))) if figures else "error"
     kept = "" if rows_per_unit is None else "  rows kept"
     say(f"  what --contribution m trades, for each {schema.unit!r}:")
-    width = max(24, len(named))
-    say(f"    {'m':>3}  {named:>{width}}{kept}")
+    say(f"    {'m':>3}  {named:>24}{kept}")
     for each in trades:
         error = "not possible" if each.error is None else format_number(each.error)
         part = "" if each.kept is None else f"  {100 * each.kept:>7.0f} %"
-        say(f"    {each.contribution:>3}  {error:>{width}}{part}")
+        say(f"    {each.contribution:>3}  {error:>24}{part}")
     if rows_per_unit is not None:
         say("    (rows per person taken as geometric, with the mean that you named)")
 

@@ -17,7 +17,6 @@ from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord, UserInWind
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
-_DIGITS = 12  # of a bound
 _WHERE = "where "  # how the text of a filter begins
 
 
@@ -42,11 +41,6 @@ class Covered(Protocol):
     @property
     def needs_numbers(self) -> bool:
         """Whether a record without a number is left out, whatever the rule."""
-        ...
-
-    @property
-    def numbers_of(self) -> tuple[str, ...]:
-        """Names of columns of which there are numbers, of the records that have a value alone."""
         ...
 
 
@@ -75,8 +69,6 @@ def coverage_of(release: Covered) -> Coverage:
     receipt = release.receipt
     columns = [release.schema[name] for name in release.complete]
     rules = {x.name: _rule(x, is_number=release.needs_numbers) for x in columns}
-    for name in release.numbers_of:
-        rules.setdefault(name, _measured_rule(release.schema[name]))
     return Coverage(what_is_counted(release), rules, tuple(_limits(receipt)))
 
 
@@ -138,22 +130,16 @@ def _rule(column: Column, *, is_number: bool) -> str:
     gone = _leaves_out(column, is_number=is_number)
     fate = "is left out" if gone else f"counts as {MISSING_LABEL}"
     if isinstance(column, NumberColumn):
-        return f"a record without a value {fate}; {_clipped(column)}"
+        low, high = (_written(column, bound) for bound in column.bounds)
+        return f"a record without a value {fate}; values are clipped to {low} to {high}"
     if column.other is not None:
         other = f"one that is not listed counts as {column.other}"
         return f"a record without a value {fate}; {other}"
     return f"a record without a value, or with one that is not listed, {fate}"
 
 
-def _measured_rule(column: Column) -> str:
-    """Tell what becomes of a record where it counts in all numbers but those of the column."""
-    clipped = f"; {_clipped(column)}" if isinstance(column, NumberColumn) else ""
-    return f"a record without a value counts, but not in numbers of {column.name}{clipped}"
-
-
-def _clipped(column: NumberColumn) -> str:
-    low, high = (column.show(bound, _DIGITS) for bound in column.bounds)
-    return f"values are clipped to {low} to {high}"
+def _written(column: NumberColumn, bound: float) -> str:
+    return column.show(bound, digits=12)  # dates are written as dates
 
 
 def _limits(receipt: Receipt) -> list[str]:

@@ -163,11 +163,6 @@ class Release(ABC):
         """Whether a record without a number is left out, even where missing is a category."""
         return False
 
-    @property
-    def numbers_of(self) -> tuple[str, ...]:
-        """Names of columns of which there are numbers, of the records that have a value alone."""
-        return ()
-
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:
         """Return the published value as tables; each becomes one Parquet file."""

@@ -130,12 +130,6 @@ class PersonalizedRelease(Release):
         """Whether a record without a number is left out of a part."""
         return any(part.release.needs_numbers for part in self.parts)
 
-    @property
-    def numbers_of(self) -> tuple[str, ...]:
-        """Names of columns of which the parts have numbers."""
-        asked = {name for part in self.parts for name in part.release.numbers_of}
-        return tuple(name for name in self.schema.names if name in asked)
-
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, of the people that the parts stand for.
 

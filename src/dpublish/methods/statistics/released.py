@@ -270,17 +270,6 @@ class StatisticsRelease(CellRelease):
             "quantiles have no totals, and what says little may be suppressed"
         )
 
-    @property
-    def complete(self) -> tuple[str, ...]:
-        """Names of the columns whose missing rules decide which records are counted."""
-        return self.schema.names if self.is_complete else tuple(x.column for x in self.axes)
-
-    @property
-    def numbers_of(self) -> tuple[str, ...]:
-        """Names of the columns of which there are numbers, of the records that have one."""
-        columns = (x.column for x in read_measures(self.measures))
-        return tuple(dict.fromkeys(name for name in columns if name is not None))
-
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records of the groups that satisfy `query`, if `count` was measured."""
         share = next((x for x in self.plan.shares if isinstance(x.part, GroupCounts)), None)
