@@ -143,3 +143,6 @@ def test_levels_that_pay_nothing_are_said_to_be_left_out():
     assert release.receipt.epsilon == receipt.epsilon
     assert what_is_counted(release).endswith("of people at level 2 or above")
     assert "People below level 2 pay nothing" in " ".join(coverage_of(release).sentences())
+    owned = replace(release.receipt, neighbors=replace(hidden, unit="patient"), contribution=4)
+    told = " ".join(coverage_of(replace(release, receipt=owned)).sentences())
+    assert "A person ('patient') has the smallest level of all their records, and at most 4" in told

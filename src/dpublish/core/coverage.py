@@ -151,7 +151,16 @@ def _limits(receipt: Receipt) -> list[str]:
         said.append("Records below the first level, or without one, are left out.")
         if (first := _first_paying(receipt)) is not None:
             said.append(f"People below level {first} pay nothing, and are left out, too.")
+        if hidden.unit is not None and most is not None:
+            said.append(_share_of_person(hidden.unit, most))
     return said
+
+
+def _share_of_person(unit: str, most: int) -> str:
+    return (
+        f"A person ({unit!r}) has the smallest level of all their records, and at most {most:,} "
+        "of these are in it, whichever a random key picks; records of no one are left out."
+    )
 
 
 def _share_of_one(hidden: AddRemoveUnit | UserInWindow, most: int, receipt: Receipt) -> str:
