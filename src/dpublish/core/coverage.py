@@ -8,7 +8,7 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
@@ -138,8 +138,8 @@ def _rule(column: Column, *, is_number: bool) -> str:
     return f"a record without a value, or with one that is not listed, {fate}"
 
 
-def _written(column: NumberColumn, bound: float) -> str:
-    return column.show(bound, digits=12)  # dates are written as dates
+def _written(column: Any, bound: float) -> str:
+    return str(column.show(bound, digits=12))  # dates are written as dates
 
 
 def _limits(receipt: Receipt) -> list[str]:
