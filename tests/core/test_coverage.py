@@ -154,16 +154,6 @@ def test_the_bounds_of_dates_are_told_as_dates():
     assert coverage_of(release).columns["admitted"].endswith("to 2023-01-01 to 2024-12-31")
 
 
-def test_statistics_count_records_without_a_measured_value_and_say_so():
-    release = publish("statistics", {"measures": "count, mean(age)", "by": "sex"})
-    assert release.count().counts == what_is_counted(release) == "records with sex"
-    told = coverage_of(release).columns
-    assert told["age"] == (
-        "a record without a value counts, but not in numbers of age; values are clipped to 0 to 99"
-    )
-    assert what_is_counted(publish("statistics", {"measures": "mean(age)"})) == "all records"
-
-
 def test_levels_that_pay_nothing_are_said_to_be_left_out():
     receipt = HISTOGRAM.receipt
     levels = ("0.5", "2", "3")
@@ -173,3 +163,6 @@ def test_levels_that_pay_nothing_are_said_to_be_left_out():
     assert release.receipt.epsilon == receipt.epsilon
     assert what_is_counted(release).endswith("of people at level 2 or above")
     assert "People below level 2 pay nothing" in " ".join(coverage_of(release).sentences())
+    owned = replace(release.receipt, neighbors=replace(hidden, unit="patient"), contribution=4)
+    told = " ".join(coverage_of(replace(release, receipt=owned)).sentences())
+    assert "A person ('patient') has the smallest level of all their records, and at most 4" in told

@@ -8,7 +8,7 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
@@ -24,7 +24,6 @@ from dpublish.privacy.neighbors import (
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
-_DIGITS = 12  # of a bound
 _WHERE = "where "  # how the text of a filter begins
 
 
@@ -167,7 +166,8 @@ def _rule(column: Column, *, is_number: bool) -> str:
     gone = _leaves_out(column, is_number=is_number)
     fate = "is left out" if gone else f"counts as {MISSING_LABEL}"
     if isinstance(column, NumberColumn):
-        return f"a record without a value {fate}; {_clipped(column)}"
+        low, high = (_written(column, bound) for bound in column.bounds)
+        return f"a record without a value {fate}; values are clipped to {low} to {high}"
     if column.other is not None:
         other = f"one that is not listed counts as {column.other}"
         return f"a record without a value {fate}; {other}"
@@ -175,14 +175,16 @@ def _rule(column: Column, *, is_number: bool) -> str:
 
 
 def _measured_rule(column: Column) -> str:
-    """Tell what becomes of a record where it counts in all numbers but those of the column."""
-    clipped = f"; {_clipped(column)}" if isinstance(column, NumberColumn) else ""
-    return f"a record without a value counts, but not in numbers of {column.name}{clipped}"
+    """Tell what becomes of a record by its value of a column that some numbers are about."""
+    said = "a record without a value counts, and has no part in what is computed of this column"
+    if not isinstance(column, NumberColumn):
+        return said
+    low, high = (_written(column, bound) for bound in column.bounds)
+    return f"{said}; values are clipped to {low} to {high}"
 
 
-def _clipped(column: NumberColumn) -> str:
-    low, high = (column.show(bound, _DIGITS) for bound in column.bounds)
-    return f"values are clipped to {low} to {high}"
+def _written(column: Any, bound: float) -> str:
+    return str(column.show(bound, digits=12))  # dates are written as dates
 
 
 def _limits(receipt: Receipt) -> list[str]:
@@ -194,7 +196,16 @@ def _limits(receipt: Receipt) -> list[str]:
         said.append("Records below the first level, or without one, are left out.")
         if (first := _first_paying(receipt)) is not None:
             said.append(f"People below level {first} pay nothing, and are left out, too.")
+        if hidden.unit is not None and most is not None:
+            said.append(_share_of_person(hidden.unit, most))
     return said
+
+
+def _share_of_person(unit: str, most: int) -> str:
+    return (
+        f"A person ({unit!r}) has the smallest level of all their records, and at most {most:,} "
+        "of these are in it, whichever a random key picks; records of no one are left out."
+    )
 
 
 def _share_of_one(hidden: AddRemoveUnit | UserInWindow, most: int, receipt: Receipt) -> str:

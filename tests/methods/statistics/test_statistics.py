@@ -179,16 +179,6 @@ def test_only_the_columns_that_are_named_are_read():
     assert method.reads(SCHEMA) == ("ward", "cost")
 
 
-def test_a_count_alone_reads_a_column_that_leaves_no_record_out():
-    assert Statistics(measures=("count",)).reads(SCHEMA) == ("sex",)
-    rows = make_rows(500)
-    alone = open_table(rows, SCHEMA, columns=("sex",))
-    method = Statistics(measures=("count",))
-    release = method.release(alone, budget=Budget.seeded("1000"), rng=seeded(1))
-    assert release.value("count").value == 500
-    assert release.count().counts == "all records"
-
-
 def test_a_mistyped_column_is_named_before_a_table_is_opened():
     with pytest.raises(InvalidParameter, match="did you mean 'cost'"):
         Statistics(measures=("mean(cots)",)).reads(SCHEMA)

@@ -10,7 +10,7 @@ import numpy as np
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.schema import Schema, parse_columns, refuse_unit
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.statistics.kernels import GroupCells
 from dpublish.methods.statistics.measures import (
@@ -128,16 +128,11 @@ class Statistics(Method[StatisticsRelease]):
             raise InvalidParameter("suppress must be true or false")
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
-        """Name the columns that a release reads: groups and measured columns.
-
-        If it only counts, one column is read to count rows by, preferably one that leaves none
-        out.
-        """
+        """Name the columns that a release reads: groups and measured columns."""
+        require_measurable(schema, read_measures(self.measures))  # named, not left out
         by = [name for name, _ in parse_columns(self.by, schema)]
         measured = [x.column for x in read_measures(self.measures) if x.column is not None]
-        for name in measured:
-            require_known("column", name, schema.names)
-        wanted = {*by, *measured} or {_keeps_all(schema)}
+        wanted = {*by, *measured} or {schema.names[0]}  # some column counts the rows
         return tuple(name for name in schema.names if name in wanted)
 
     def complete_columns(self, schema: Schema) -> tuple[str, ...]:
@@ -260,12 +255,6 @@ class Statistics(Method[StatisticsRelease]):
             return
         least = epsilon * min(1 - self.interval_share, self.interval_share / 2)
         require_rate(least / choice_range(share.measures[0]))
-
-
-def _keeps_all(schema: Schema) -> str:
-    """Name a column whose missing values leave no record out, or the first one."""
-    keeps = (column.name for column in schema.columns if column.missing == "category")
-    return next(keeps, schema.names[0])
 
 
 def _texts(name: str, given: object) -> tuple[str, ...]:
