@@ -257,7 +257,7 @@ def test_bounds_of_any_sign_and_size_give_numbers_within_them(bounds, kind, n):
     assert total.low <= middle * n <= total.high
 
 
-def test_the_cell_of_a_huge_integer_reaches_to_it():
+def test_a_huge_integer_lies_within_the_ends_of_its_cell():
     """Floats of this size round, so a value at an edge may be found on either side of it."""
     bounds = Bounds(-1e15, 1e15, whole=True)
     part = GroupCells("x", bounds, 4095)
