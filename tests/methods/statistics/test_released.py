@@ -11,6 +11,8 @@ from dpublish.core.coverage import coverage_of
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.methods.statistics.kernels import Bounds, GroupCells
+from dpublish.methods.statistics.released import _of_cells
 from dpublish.methods.statistics.report import section
 from dpublish.methods.statistics.statistics import Statistics
 from dpublish.privacy.budget import Budget
@@ -253,3 +255,14 @@ def test_bounds_of_any_sign_and_size_give_numbers_within_them(bounds, kind, n):
         assert n == 0 or found.low <= middle <= found.high
     total = made.value("sum(x)")
     assert total.low <= middle * n <= total.high
+
+
+def test_a_huge_integer_lies_within_the_ends_of_its_cell():
+    """Floats of this size round, so a value at an edge may be found on either side of it."""
+    bounds = Bounds(-1e15, 1e15, whole=True)
+    part = GroupCells("x", bounds, 4095)
+    near = np.round(part.edges)[:, None] + np.arange(-2, 3)
+    values = np.clip(near, bounds.low, bounds.high).ravel()
+    cells = part.locate(values)
+    found = _of_cells(part, np.tile(cells, (3, 1)), None)
+    assert np.all((found.lows <= values) & (values <= found.highs))

@@ -516,12 +516,13 @@ def _of_cells(part: GroupCells, chosen: IntArray, filled: BoolArray | None) -> E
     if bounds.whole:
         # Where a cell is not one integer, one that lies at an edge may be on either side of it.
         is_single = part.cells == bounds.width + 1
-        starts = starts if is_single else np.ceil(starts - 1e-6)
-        lasts = lasts - 1 if is_single else np.floor(lasts + 1e-6)
+        apart = max(1e-6, bounds.largest * 2.0**-50)  # as far as floats of this size are off
+        starts = starts if is_single else np.ceil(starts - apart)
+        lasts = lasts - 1 if is_single else np.floor(lasts + apart)
     values = (starts[1] + lasts[1]) / 2
     if bounds.whole:
         values = np.floor(values)
-    lows, highs = starts[0], np.minimum(lasts[2], bounds.high)
+    lows, highs = np.maximum(starts[0], bounds.low), np.minimum(lasts[2], bounds.high)
     known = (ordered[0] > 0) | (ordered[2] < part.cells - 1) if filled is None else filled
     return Estimates(
         np.where(known, values, np.nan),
