@@ -120,7 +120,7 @@ def _alternative(known: Neighbors, hides: Neighbors) -> str:
     """Describe how the release could share the account, where that weakens no protection."""
     if isinstance(known, AddRemoveUnit) and isinstance(hides, AddRemoveRecord):
         return f'. Or hide all records of one {known.who} here, too: unit = "{known.column}"' + (
-            " in the schema, and --contribution (contribution=)"
+            " in the schema, and --contribution 4 for the method"
         )
     windows = [each for each in (known, hides) if isinstance(each, UserInWindow)]
     if len(windows) == 2 and windows[0].column == windows[1].column:
