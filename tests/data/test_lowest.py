@@ -81,15 +81,13 @@ def test_numbers_that_do_not_fit_are_refused():
         opened([]).bound(1, b"key", ("sex",)).bound(1, b"key", ("sex",), lowest=lowest())
 
 
-def test_a_part_of_a_date_gives_numbers_as_any_column_does():
+def test_a_part_of_a_date_may_give_rows_their_numbers():
     admitted = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"], missing="drop")
-    weekday = column("weekday", source=admitted, part="weekday")
-    sex = column("sex", "category", values=["F", "M"])
-    schema = Schema((sex, admitted, weekday), unit="who")
-    days = ["2024-01-01", "2024-01-06", "2024-01-02", None, "2024-01-03"]  # 6 January: a Saturday
-    rows = pa.table({"who": list("uuvww"), "sex": list("FFMFM"), "admitted": days})
-    numbers = (2, 2, 2, 2, 2, 1, 1)
-    for columns in (("sex",), ("sex", "weekday")):
-        table = open_table(rows, schema)
-        kept = table.bound(9, b"key", columns, lowest=Lowest(weekday, numbers, LEVEL))
-        assert np.array_equal(counts(kept, "(level)"), [0, 2, 1])
+    quarter = column("quarter", source=admitted, part="quarter")
+    schema = Schema((quarter, SCHEMA["sex"]), unit="who")
+    days = ["2024-12-31", "2024-04-01", "2024-11-11", "2024-01-31", "2024-02-02", None]
+    rows = pa.table({"who": [*"uuvwxx"], "admitted": days, "sex": [*"FMFMFM"]})
+    level = Lowest(quarter, (2, 1, 0, 0), LEVEL)
+    for columns in (("sex",), ("sex", "quarter")):
+        table = open_table(rows, schema).bound(2, b"key", columns, lowest=level)
+        assert counts(table, "sex", "(level)").reshape(2, 3).tolist() == [[2, 0, 0], [1, 0, 1]]

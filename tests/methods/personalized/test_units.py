@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.aggregates.counts import Counts
 from dpublish.core import run as core_run
 from dpublish.core.folder.folder import load
 from dpublish.core.registry import make_method
@@ -401,6 +402,22 @@ def test_the_receipt_names_the_person_and_what_their_level_paid(tmp_path):
         assert LEVEL not in published.schema.names
         folder = published.save(tmp_path / by["preference"])
         assert load(folder) == published
+
+
+def test_a_rule_may_give_levels_by_a_part_of_a_date():
+    admitted = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"], missing="drop")
+    weekday = column("weekday", source=admitted, part="weekday")
+    schema = Schema((SCHEMA["sex"], admitted, weekday), unit="who")
+    rule = {"preference": "weekday", "rule": "Sunday=0.1; *=1", "derived": True}
+    settings = {**rule, **INNER, "levels": "0.1, 1", "threshold": "1", "contribution": 2}
+    method = make_method("threshold", settings)
+    days = ["2024-01-01", "2024-01-07", "2024-01-02", "2024-01-03"]  # 7 January: a Sunday
+    rows = pa.table({"who": list("aabb"), "sex": list("FFMM"), "admitted": days})
+    table = open_table(rows, schema, columns=method.reads(schema))
+    [part] = release(method, table).parts
+    assert part.epsilon == Fraction(1, 2)
+    kept = method.preferences.of_rows.group(method.bound_rows(table, 2, b"key"), [Fraction(1)])
+    assert kept.sum(Counts(kept.schema, ((("sex", None),),))).tolist() == [0, 2]
 
 
 def test_the_rates_that_are_told_are_those_with_which_rows_are_drawn(monkeypatch):

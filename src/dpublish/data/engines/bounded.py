@@ -89,7 +89,7 @@ class Bound:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The table's column that gives rows their numbers, if any; the schema need not have it."""
+        """The column that gives rows their numbers, if any; it need not be one of the schema's."""
         return () if self.lowest is None else (self.lowest.source.source_name,)
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
