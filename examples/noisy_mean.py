@@ -177,6 +177,10 @@ class NoisyMean(Method[MeanRelease]):
     def _kernel(self, schema: Schema) -> Steps:
         return Steps(self.column, *schema[self.column].bounds)
 
+    def reads(self, schema: Schema) -> tuple[str, ...]:
+        """Name the column that a release reads; the data need no other."""
+        return (self.column,)
+
     def expected_error(
         self, schema: Schema, n_records: int | None, epsilon: Fraction
     ) -> ExpectedError:

@@ -150,6 +150,25 @@ def test_a_share_that_is_left_is_found(example):
         check_method(broken(example, change))
 
 
+def test_columns_that_are_read_without_being_named_are_found(example):
+    class Silent(example.NoisyMean):
+        """A method that does not name its column."""
+
+        def reads(self, schema):
+            return ("sex",)
+
+    class Blank(example.NoisyMean):
+        """A method that names nothing."""
+
+        def reads(self, schema):
+            return ()
+
+    with pytest.raises(AssertionError, match="and no others, must publish the same"):
+        check_method(Silent(column="age"))
+    with pytest.raises(AssertionError, match="must name a column"):
+        check_method(Blank(column="age"))
+
+
 def test_no_noise_at_all_is_found(example):
     def change(method, run):
         kernel = kernel_of(example, method, run)

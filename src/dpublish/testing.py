@@ -258,6 +258,22 @@ def _check_small_tables(world: _World) -> None:
     world.release(pa.table(empty, schema=world.rows.schema))
 
 
+def _check_reads(world: _World) -> None:
+    read = world.method.reads(world.schema)
+    _require(read, "reads(schema) must name a column: without any, rows cannot be counted")
+    unknown = set(read) - set(world.schema.names)
+    _require(not unknown, f"reads(schema) names columns that the schema lacks: {sorted(unknown)}")
+    sources = {world.schema[name].source_name for name in read}
+    others = [name for name in world.rows.column_names if name not in sources]
+    table = open_table(world.rows.drop_columns(others), world.schema, columns=read)
+    rule = "a table with the columns that reads(schema) names, and no others, must publish the same"
+    try:
+        few = world.method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(7))
+    except DPublishError as error:
+        raise AssertionError(f"{rule} ({error})") from None
+    _require(_published(few) == _published(world.release()), rule)
+
+
 def _check_errors(world: _World) -> None:
     """Neighbors raise the same errors, word for word."""
     words = []
@@ -593,6 +609,7 @@ _CHECKS: Sequence[Callable[[_World], None]] = (
     _check_nothing_is_read_unpaid,
     _check_seeds,
     _check_small_tables,
+    _check_reads,
     _check_no_row_gets_out,
     _check_replay,
     _check_loss,

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
 from dpublish.data.schema import Schema
+from dpublish.data.steps import FILTER
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
@@ -24,7 +25,6 @@ from dpublish.privacy.neighbors import (
 from dpublish.privacy.receipt import Receipt
 
 _MOST_NAMED = 6
-_WHERE = "where "  # how the text of a filter begins
 
 
 class Covered(Protocol):
@@ -153,7 +153,7 @@ def _first_paying(receipt: Receipt) -> str | None:
 
 
 def _filters(receipt: Receipt) -> list[str]:
-    return [step for step in receipt.steps if step.startswith(_WHERE)]
+    return [step for step in receipt.steps if step.startswith(FILTER)]
 
 
 def _leaves_out(column: Column, *, is_number: bool) -> bool:

@@ -69,16 +69,20 @@ def to_positions(array: Any, known: Mapping[str, int], name: str) -> NDArray[np.
     if isinstance(array, pa.ChunkedArray):
         parts = [to_positions(part, known, name) for part in array.chunks]
         return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-    array = plain_array(array)
-    if pa.types.is_dictionary(array.type):
-        entries, positions = used_entries(array)
-        distinct = _comparable(entries, name)
-    else:
-        encoded = _comparable(array, name).dictionary_encode()
-        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
+    distinct, positions = _distinct(array, name)
     texts = map(_text, _scalars(distinct))
     found = [known.get(text, UNKNOWN) if text else MISSING for text in texts]
     return np.array([*found, MISSING], dtype=np.int64)[positions]
+
+
+def _distinct(array: Any, name: str) -> tuple[Any, NDArray[np.int64]]:
+    """Return the distinct values, and for each row which one it has; null is past the last."""
+    array = plain_array(array)
+    if pa.types.is_dictionary(array.type):
+        entries, positions = used_entries(array)
+        return _comparable(entries, name), positions
+    encoded = _comparable(array, name).dictionary_encode()
+    return encoded.dictionary, dictionary_positions(encoded)
 
 
 def to_texts(array: Any, name: str) -> Any:
@@ -86,13 +90,7 @@ def to_texts(array: Any, name: str) -> Any:
     if isinstance(array, pa.ChunkedArray):
         parts = [to_texts(part, name) for part in array.chunks]
         return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
-    array = plain_array(array)
-    if pa.types.is_dictionary(array.type):
-        entries, positions = used_entries(array)
-        distinct = _comparable(entries, name)
-    else:
-        encoded = _comparable(array, name).dictionary_encode()
-        distinct, positions = encoded.dictionary, dictionary_positions(encoded)
+    distinct, positions = _distinct(array, name)
     texts = pa.concat_arrays([_write_texts(distinct), pa.nulls(1, pa.large_string())])
     return texts.take(pa.array(positions))
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, final
 from dpublish.core.method import Method, Run, setting, settings_of
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema, needs_contribution
+from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.kernels import AskedCodes, LevelCounts
@@ -28,8 +29,6 @@ from dpublish.privacy.levels import parse_amounts, parse_levels
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.privacy.receipt import Receipt
 
-_FILTER = "where "
-"""How a step begins that leaves rows out (`Table.steps`)."""
 ASSUMED_PEOPLE = 1_000
 """People at each level for which errors are predicted where their number is not public."""
 EXCHANGEABLE_COUNTS = (
@@ -179,7 +178,7 @@ class PersonalSettings(Method[Any]):
         """Refuse a table whose rows cannot be bounded, or do not have the levels; reads no rows."""
         self.check_contribution(table.schema)
         self._check_levels(table)
-        if any(step.startswith(_FILTER) for step in getattr(table, "steps", ())):
+        if any(step.startswith(FILTER) for step in getattr(table, "steps", ())):
             raise InvalidParameter(
                 "a filter could leave out the record that gives a person their level, so that one "
                 "person had different levels in different releases; leave --where (where=) out, "

@@ -514,7 +514,8 @@ def _open(source: str, schema: Schema) -> Table:
     if not isinstance(table.neighbors, AddRemoveRecord):
         raise InvalidParameter(
             f"an interactive run hides one record, and here {table.neighbors.brief()} is hidden, "
-            "which could change a count by more than one"
+            "which could change a count by more than one: ask a table with one record for each "
+            f"{schema.unit_noun}, or publish with --contribution (dpublish methods histogram)"
         )
     return table
 
