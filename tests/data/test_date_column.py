@@ -358,7 +358,7 @@ def test_the_owner_is_told_what_does_not_fit():
             True,
         ),
         ("admitted", "1 value (33 %) is below 2023-01-01 and counts as 2023-01-01", False),
-        ("table", "1 row (33 %) is left out of a release that reads all columns", False),
+        ("table", "1 record (33 %) is left out of a release that reads all columns", False),
     ]
     wrong = check_table(schema, pa.table({"admitted": [1.5]}))
     assert [x.problem for x in wrong] == ["has the type double, which cannot be used"]
