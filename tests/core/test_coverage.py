@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
+from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import (
     AddRemoveUnit,
@@ -63,6 +65,16 @@ def test_every_column_says_what_becomes_of_a_missing_or_odd_value():
         "height": "a record without a value counts as (missing); values are clipped to 100 to 220",
         "town": "a record without a value is left out; one that is not listed counts as Elsewhere",
     }
+
+
+def test_bounds_of_dates_are_written_as_dates():
+    admitted = column("admitted", "date", bounds=["2023-01-01", "2024-12-31"], bins="month")
+    rows = pa.table({"admitted": [date(2023, 5, 1)]})
+    found = Histogram(columns=("admitted",)).release(
+        open_table(rows, Schema((admitted,))), budget=Budget.seeded(1), rng=seeded(1)
+    )
+    rule = coverage_of(found).columns["admitted"]
+    assert rule.endswith("values are clipped to 2023-01-01 to 2024-12-31")
 
 
 def test_a_bound_a_filter_and_a_derived_column_are_told():

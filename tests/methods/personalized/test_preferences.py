@@ -234,7 +234,7 @@ def test_a_table_opened_with_other_leaves_is_refused():
 
 def test_columns_without_numbers_are_refused_and_units_where_who_is_there_is_public():
     people = Schema(PEOPLE.columns, unit="person")
-    with pytest.raises(InvalidParameter, match="rows belong to people here"):
+    with pytest.raises(InvalidParameter, match="records belong to people here"):
         preferences(mode="values-only").schema(people)
     assert preferences().schema(people).unit == "person"
     with pytest.raises(InvalidParameter, match="holds no numbers"):
@@ -388,7 +388,7 @@ def test_a_rule_must_fit_the_column_before_any_row_is_read():
     with pytest.raises(InvalidParameter, match="did you mean 'age'"):
         Preferences.by_rule(schema, source="agee", rule="*=1", derived=True)
     by_person, rule = Schema((AGE,), unit="u"), {"source": "age", "rule": "*=1", "derived": True}
-    with pytest.raises(InvalidParameter, match="rows belong to people here"):
+    with pytest.raises(InvalidParameter, match="records belong to people here"):
         Preferences.by_rule(by_person, mode="values-only", **rule)
     assert Preferences.by_rule(by_person, **rule).neighbors(by_person).unit == "u"
 
