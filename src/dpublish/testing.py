@@ -199,8 +199,8 @@ def _check_budget(world: _World) -> None:
 
 def _check_nothing_is_read_unpaid(world: _World) -> None:
     class Untouchable:
-        schema, neighbors = world.schema, world.schema.neighbors
-        is_bounded, steps = False, ()
+        schema, neighbors, is_bounded = world.schema, world.schema.neighbors, False
+        steps, made, opened = (), (), world.schema.names
 
         def __getattr__(self, name: str) -> Any:
             raise AssertionError("rows were read before the budget was opened")

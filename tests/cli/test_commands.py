@@ -110,6 +110,14 @@ values = ["A", "B"]
 """
 
 
+def test_a_plan_says_what_it_does_not_take(run, workdir):
+    (workdir / "visits.toml").write_text(VISITS)
+    words = ["plan", "--method", "histogram", "--columns", "ward", "--schema", "visits.toml"]
+    words += ["--epsilon", "1"]
+    assert "leave --data out" in run(*words, "--data", "visits.csv").err
+    assert "must be an integer, or auto" in run(*words, "--contribution", "four").err
+
+
 def test_the_plan_shows_what_a_bound_on_rows_trades(run, workdir):
     (workdir / "visits.toml").write_text(VISITS)
     words = ["plan", "--method", "histogram", "--columns", "ward", "--schema", "visits.toml"]
@@ -125,7 +133,7 @@ def test_the_plan_shows_what_a_bound_on_rows_trades(run, workdir):
     assert "geometric" in told
     assert "  hidden: all records of one person ('patient')" in told
     without = run(*words).out
-    assert "one person ('patient') may have several records; name m" in without
+    assert "one person ('patient') may have several records; choose how many of them" in without
     assert "  hidden: all records of one person ('patient')" in without
     assert ["16", "48"] in [line.split() for line in without.splitlines()]
     [plain] = run(*words, "--contribution", "2", "--json").json()

@@ -132,6 +132,7 @@ def test_a_stream_that_counts_jobs_takes_a_snapshot_without_education(stream, ru
     (workdir / "t1.csv").write_text("user,job\na,nurse\nb,smith\n")
     done = stream("--try", "t1.csv")
     assert done.code == 0, done.err
+    assert "tried: t1.csv has the columns that are read; it is not published yet" in done.out
     done = run("stream", "next", "jobs.stream", "t1.csv")
     assert "published" in done.out, done.err
 

@@ -47,6 +47,8 @@ def test_it_says_what_was_entered_what_clipping_means_and_what_it_cost(bounds, w
     assert (
         "expected: 146 points; about 40 values beyond each measured bound, at most 84" in done.out
     )
+    assert "  in it: records with cost" in rest
+    assert "  hidden: one record" in rest
     assert rest[-1] == "  spent: epsilon 0.5; left for people: 1.5"
     assert "bounds = [0, 500]\n" in (workdir / "people.toml").read_text()
     assert (workdir / "people-cost-bounds" / "release.json").exists()

@@ -62,7 +62,8 @@ def test_statistics_are_released_and_shown(world, capsys):
     assert lines[0].split()[:3] == ["ward", "measure", "value"]
     assert any(line.startswith("A") and "mean(age)" in line for line in lines)
     assert any(line.startswith("(all)") and "sum(cost)" in line for line in lines)
-    assert "for the statistic of these records" in lines[-1]
+    assert "for the statistic of these records" in lines[-2]
+    assert lines[-1] == "counted: records with ward"
 
 
 def test_statistics_are_written_as_json_csv_and_files(world, capsys):
@@ -121,3 +122,26 @@ def test_other_releases_have_no_statistics(world, capsys):
     code, _, err = run(capsys, "statistics", world / "counts")
     assert code == 1
     assert "no statistics" in err
+
+
+def test_statistics_of_people_with_levels_are_shown_part_by_part(world, capsys):
+    rows = pyarrow.csv.read_csv(world / "visits.csv")
+    own = pyarrow.array([0.5, 1.0, 2.0, 2.0] * 500)
+    pyarrow.csv.write_csv(rows.append_column("own", own), world / "visits.csv")
+    run(capsys, "ledger", "add", world / "books.db", "own", "--levels", "0.5,1,2")
+    code, out, err = run(
+        capsys, "release", "--data", world / "visits.csv", "--schema", world / "visits.toml",
+        "--method", "threshold", "--threshold", "1", "--epsilon-column", "own",
+        "--levels", "0.5,1,2", "--inner", "statistics measures=mean(age) by=ward",
+        "--epsilon", "1", "--ledger", world / "books.db", "--dataset", "own",
+        "-o", world / "own",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "of people at level 1 or above" in out
+    code, out, err = run(capsys, "statistics", world / "own")
+    assert code == 0, err
+    assert out.startswith("part 1 (levels 1 and 2), by itself:")
+    assert "at level 1 or above" in out.splitlines()[-1]
+    listed = json.loads(run(capsys, "statistics", world / "own", "--json")[1])
+    assert {one["part"] for one in listed} == {"part 1 (levels 1 and 2)"}
+    assert [one["ward"] for one in listed] == ["A", "B", "C", "(all)"]

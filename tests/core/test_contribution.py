@@ -172,8 +172,13 @@ def test_only_the_columns_that_are_read_decide_which_rows_are_complete():
         def reads(self, schema):
             return ("ward", "age")
 
+    class AllButAges(AllColumns):
+        def complete_columns(self, schema):
+            return ("ward",)
+
     table = open_table(rows, schema)
-    for kind, kept in ((Histogram, [1, 1, 0]), (AllColumns, [0, 1, 0])):
+    cases = ((Histogram, [1, 1, 0]), (AllColumns, [0, 1, 0]), (AllButAges, [1, 1, 0]))
+    for kind, kept in cases:
         method = kind(columns=("ward",), contribution=2)
         found = method.release(table, budget=Budget.seeded(10**4), rng=seeded(1))
         assert found.counts.tolist() == kept
@@ -295,10 +300,13 @@ def test_an_epsilon_too_small_for_its_rows_is_refused_before_a_row_is_read():
     tiny = Fraction(1, 2**38)
     method = Histogram(columns=("ward",))
     method.release(open_table(visits([]), RECORDS), budget=Budget.seeded(tiny), rng=seeded(1))
-    with pytest.raises(InvalidParameter):
-        replace(method, contribution=64).predict_error(VISITS, None, tiny)
-    with pytest.raises(InvalidParameter):
-        replace(method, contribution="auto").predict_error(VISITS, None, tiny)
+    for contribution in (64, "auto"):
+        bounded, budget = replace(method, contribution=contribution), Budget.seeded(tiny)
+        with pytest.raises(InvalidParameter):
+            bounded.predict_error(VISITS, None, tiny)
+        with pytest.raises(InvalidParameter):
+            bounded.release(Untouchable(VISITS), budget=budget, rng=seeded(1))
+        assert not budget.is_used
 
 
 def test_the_error_is_predicted_for_the_noise_that_is_added():
@@ -359,9 +367,9 @@ def test_auto_uses_the_bound_that_it_paid_for():
     seen = []
 
     class Watched(LocalTable):
-        def bound(self, most, key, columns=None, lowest=None):
+        def bound(self, most, key, *given, **options):
             seen.append(most)
-            return super().bound(most, key, columns, lowest)
+            return super().bound(most, key, *given, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpublish.data.sources.LocalTable", Watched)
@@ -461,6 +469,8 @@ def test_every_ordinary_method_hides_patients_and_says_so(name):
     assert receipt.neighbors == AddRemoveUnit("patient")
     assert (receipt.epsilon, receipt.contribution) == (3, 2)
     assert budget.is_used
+    within = [getattr(value, "receipt", receipt) for value in vars(found).values()]
+    assert all(inner == receipt for inner in within)  # also of a release within the release
     for unbounded in (method.for_records(), replace(method, contribution=0)):
         if AddRemoveUnit not in method.hidden or unbounded.contribution is not None:
             with pytest.raises(InvalidParameter, match="contribution"):

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import date
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,13 @@ from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveUnit, UserInWindow, from_dict, to_dict
+from dpublish.privacy.neighbors import (
+    AddRemoveUnit,
+    PersonalRecord,
+    UserInWindow,
+    from_dict,
+    to_dict,
+)
 from dpublish.randomness import seeded
 from dpublish.report.page import render_report
 from method_examples import CASES, ROWS, SCHEMA, arrow_table
@@ -148,3 +155,26 @@ def test_what_a_unit_is_called_is_kept_and_changes_no_notion():
     assert old.brief() == "all records of one person ('who') in any 3 consecutive snapshots"
     with pytest.raises(InvalidParameter, match="must be a word"):
         AddRemoveUnit("who", " ")
+
+
+def test_the_bounds_of_dates_are_told_as_dates():
+    schema = Schema((column("admitted", "date", bounds=["2023", "2024"]),))
+    days = pa.table({"admitted": pa.array(["2023-05-01"])})
+    release = make_method("histogram", {"columns": ("admitted",)}).release(
+        open_table(days, schema), budget=Budget.seeded("1"), rng=seeded(7)
+    )
+    assert coverage_of(release).columns["admitted"].endswith("to 2023-01-01 to 2024-12-31")
+
+
+def test_levels_that_pay_nothing_are_said_to_be_left_out():
+    receipt = HISTOGRAM.receipt
+    levels = ("0.5", "2", "3")
+    paid = zip(map(Fraction, levels), map(Fraction, ("0", "1.5", "1.5")), strict=True)
+    hidden = PersonalRecord("own", levels, "levels")
+    release = changed(neighbors=hidden, personal=tuple(paid))
+    assert release.receipt.epsilon == receipt.epsilon
+    assert what_is_counted(release).endswith("of people at level 2 or above")
+    assert "People below level 2 pay nothing" in " ".join(coverage_of(release).sentences())
+    owned = replace(release.receipt, neighbors=replace(hidden, unit="patient"), contribution=4)
+    told = " ".join(coverage_of(replace(release, receipt=owned)).sentences())
+    assert "A person ('patient') has the smallest level of all their records, and at most 4" in told

@@ -271,6 +271,76 @@ def test_the_choice_is_made_on_the_columns_that_are_asked_for():
     assert table.bound(2, b"").sum(Counts(SCHEMA, ((),))).tolist() == [1]
 
 
+# --- Rows that may lack a value -----------------------------------------------------------------
+
+
+class ItemList:
+    """Kernel: list user, item and price of each row; the last two may be missing."""
+
+    codes = ("owner",)
+    values = optional = ("size", "price")
+
+    def zero(self):
+        return []
+
+    def add(self, batch, out):
+        sizes, prices = (map(str, batch.values(name)) for name in self.optional)
+        out.extend(zip(batch.codes("owner").tolist(), sizes, prices, strict=True))
+
+
+SIZES = Schema(
+    (
+        column("owner", "integer", bounds=[0, 9]),
+        column("size", "integer", bounds=[0, 3], missing="drop"),
+        column("price", "numeric", bounds=[0, 4], missing="drop"),
+    ),
+    unit="user",
+)
+SIZED = st.tuples(
+    st.integers(0, 2), st.sampled_from([None, "0", "1"]), st.sampled_from([None, "0", "1.5"])
+)
+
+
+def kept_sizes(rows, most, complete=("owner",), key=b"key"):
+    table = open_table(arrow(rows).rename_columns(["user", "owner", "size", "price"]), SIZES)
+    return Counter(table.bound(most, key, complete=complete).sum(ItemList()))
+
+
+@given(
+    rows=st.lists(SIZED, max_size=12),
+    new=st.lists(SIZED.map(lambda row: (9, *row[1:])), min_size=1, max_size=6),
+    most=st.integers(1, 4),
+    data=st.data(),
+)
+def test_a_user_moves_as_many_rows_as_are_kept_though_they_lack_values(rows, new, most, data):
+    more = data.draw(st.permutations([*rows, *new]))
+    before = [row for row in more if row[0] != 9]
+    here, there = kept_sizes(before, most), kept_sizes(more, most)
+    assert not here - there
+    assert sum((there - here).values()) == min(len(new), most)
+    assert all(owner == 9 for owner, *_ in there - here)
+
+
+@given(rows=st.lists(SIZED, max_size=12), most=st.integers(1, 4), data=st.data())
+def test_rows_that_lack_values_are_chosen_whatever_their_order(rows, most, data):
+    again = data.draw(st.permutations(rows))
+    assert kept_sizes(rows, most) == kept_sizes(again, most)
+
+
+def test_a_row_without_a_value_differs_from_one_with_the_least():
+    rows = [(1, None, "1"), (1, "0", "1")]
+    chosen = {next(iter(kept_sizes(rows, 1, key=bytes([key]))))[1] for key in range(30)}
+    assert chosen == {"nan", "0.0"}
+    assert kept_sizes(rows, 1, complete=None) == {(1, "0.0", "1.0"): 1}
+    assert kept_sizes([(1, None, "1"), (1, "0", None)], 2, complete=("size",)).total() == 1
+
+
+def test_only_a_column_that_is_kept_can_be_needed():
+    table = open_table(arrow([]), SCHEMA)
+    with pytest.raises(InvalidParameter, match="there is no column 'item'"):
+        table.bound(1, b"key", ["price"], complete=["item"])
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "units"),
     [

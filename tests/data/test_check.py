@@ -75,7 +75,24 @@ def test_each_finding_says_what_to_write():
     assert "dpublish schema bounds" in advice["is above 99 and counts as 99"]
     assert 'other = "other"' in advice[f"is not listed, {RULED_OUT_ONE}"]
     assert 'kind = "numeric"' in advice["is not whole; such values are rounded down"]
-    assert f"is text that is no number, {RULED_OUT_ONE}" in advice
+    assert "written 1234.5" in advice[f"is text that is no number, {RULED_OUT_ONE}"]
+
+
+def test_texts_that_are_no_dates_or_numbers_are_explained_under_every_rule():
+    schema = Schema(
+        (
+            column("on", "date", bounds=["2023", "2024"], missing="drop"),
+            column("off", "date", bounds=["2023", "2024"], format="%d.%m.%Y", missing="category"),
+            column("cost", "numeric", bounds=[0, 9], missing="drop"),
+        )
+    )
+    table = pa.table({"on": ["31.01.2024"], "off": ["2024-01-31"], "cost": ["3,5"]})
+    advice = {f.column: f.advice for f in check_table(schema, table)}
+    assert advice["on"].startswith("say how dates are written")
+    assert advice["off"] == "the schema says that dates are written as %d.%m.%Y"
+    assert (
+        advice["cost"] == "numbers are written 1234.5, with a point and nothing between thousands"
+    )
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)

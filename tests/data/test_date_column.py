@@ -143,6 +143,15 @@ def test_a_schema_file_gives_back_what_was_written(tmp_path, bins):
     assert pickle.loads(pickle.dumps(written)) == written
 
 
+def test_a_faulty_date_is_named_once_and_not_for_its_parts_again():
+    dates = {"kind": "date", "bounds": ["2023-01-01", "2024-13-01"]}
+    parts = {"from": "admitted", "part": "weekday"}
+    with pytest.raises(InvalidSchema) as refused:
+        from_dict({"columns": {"weekday": parts, "admitted": dates}})
+    assert "2024-13-01" in str(refused.value)
+    assert "weekday" not in str(refused.value)
+
+
 def test_a_schema_file_may_hold_dates_as_toml_writes_them(tmp_path):
     path = tmp_path / "schema.toml"
     path.write_text(
@@ -344,11 +353,12 @@ def test_the_owner_is_told_what_does_not_fit():
     assert [(x.column, x.problem, x.is_serious) for x in check_table(schema, rows)] == [
         (
             "admitted",
-            "has missing values, or text that is no date, which the schema rules out; their "
-            "records are left out",
+            "1 value (33 %) is text that is no date, which the schema rules out; the record is "
+            "left out",
             True,
         ),
-        ("admitted", "has values outside the bounds; they are moved to the nearest bound", False),
+        ("admitted", "1 value (33 %) is below 2023-01-01 and counts as 2023-01-01", False),
+        ("table", "1 record (33 %) is left out of a release that reads all columns", False),
     ]
     wrong = check_table(schema, pa.table({"admitted": [1.5]}))
     assert [x.problem for x in wrong] == ["has the type double, which cannot be used"]

@@ -149,6 +149,39 @@ def test_the_same_rows_of_a_unit_are_kept_on_every_engine(engine, kind):
         table.sum(Counts(SCHEMA, ((("sign", None),),)))
 
 
+class Lengths:
+    """Kernel: list the letter and the hours of each row, which may have no hours."""
+
+    codes = ("letter",)
+    values = optional = ("hours",)
+
+    def zero(self):
+        return []
+
+    def add(self, batch, out):
+        out.extend(
+            zip(batch.codes("letter").tolist(), map(str, batch.values("hours")), strict=True)
+        )
+
+    def merge(self, out, other):
+        out.extend(other)
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_rows_that_lack_what_they_may_lack_are_the_same_on_every_engine(engine, kind):
+    rows = arrow(make_rows(1000, seed=6))
+    rows = rows.append_column("who", UNITS[kind].slice(0, 1000))
+    schema = Schema(SCHEMA.columns, unit="who")
+    columns, complete = ["letter", "count", "hours"], ("letter",)
+    table, plain = engine(rows, schema), reference(rows, schema)
+    ours, theirs = (x.bound(3, b"a key", columns, complete=complete) for x in (table, plain))
+    assert sorted(ours.sum(Lengths())) == sorted(theirs.sum(Lengths()))
+    assert any(hours == "nan" for _, hours in ours.sum(Lengths()))
+    ours, theirs = (x.rows_per_unit(400, columns, complete) for x in (table, plain))
+    assert np.array_equal(ours, theirs)
+    assert not np.array_equal(ours, plain.rows_per_unit(400, columns))
+
+
 @pytest.mark.parametrize("kind", UNITS)
 def test_the_smallest_code_and_the_rows_of_a_unit_are_the_same_on_every_engine(engine, kind):
     rows = arrow(make_rows(1000, seed=6))

@@ -79,3 +79,15 @@ def test_numbers_that_do_not_fit_are_refused():
             Lowest(WARD, numbers, LEVEL)
     with pytest.raises(InvalidParameter, match="no unit"):
         opened([]).bound(1, b"key", ("sex",)).bound(1, b"key", ("sex",), lowest=lowest())
+
+
+def test_a_part_of_a_date_may_give_rows_their_numbers():
+    admitted = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"], missing="drop")
+    quarter = column("quarter", source=admitted, part="quarter")
+    schema = Schema((quarter, SCHEMA["sex"]), unit="who")
+    days = ["2024-12-31", "2024-04-01", "2024-11-11", "2024-01-31", "2024-02-02", None]
+    rows = pa.table({"who": [*"uuvwxx"], "admitted": days, "sex": [*"FMFMFM"]})
+    level = Lowest(quarter, (2, 1, 0, 0), LEVEL)
+    for columns in (("sex",), ("sex", "quarter")):
+        table = open_table(rows, schema).bound(2, b"key", columns, lowest=level)
+        assert counts(table, "sex", "(level)").reshape(2, 3).tolist() == [[2, 0, 0], [1, 0, 1]]

@@ -63,8 +63,10 @@ def test_a_file_without_a_last_line_end_and_an_empty_one_are_edited_too():
     assert with_keys(FILE, "", "cost", BOUNDS) == "[columns.cost]\nbounds = [0, 500]\n"
 
 
-def test_line_ends_of_windows_stay():
-    edited = with_keys(FILE, TEXT.replace("\n", "\r\n"), "cost", BOUNDS)
+def test_line_ends_of_windows_stay(tmp_path):
+    path = tmp_path / "schema.toml"
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    edited = with_keys(path, read_plain(path)[0], "cost", BOUNDS)
     assert edited.replace("\r\n", "").count("\n") == 0
     assert "bounds = [0, 500]\r\n" in edited
 
@@ -112,3 +114,8 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "listed.json").write_text('{"columns": [{"name": "cost"}]}')
     with pytest.raises(InvalidSchema, match="columns"):
         read_plain(tmp_path / "listed.json")
+
+
+def test_a_table_within_the_column_is_not_taken_for_the_column():
+    text = '[columns.cost.more]\na = 1\n\n[columns.cost]\nkind = "numeric"\n'
+    assert with_keys(FILE, text, "cost", BOUNDS) == text + "bounds = [0, 500]\n"

@@ -219,8 +219,9 @@ def test_dates_without_an_end_are_missing():
         None,
         date(1970, 1, 1),
     ]
-    largest = pa.array([2**63 - 1, -(2**63) + 1, 0], pa.int64()).cast(pa.timestamp("us"))
-    assert times(largest) == [None, None, 0]
+    ends = [2**63 - 1, -(2**63) + 1, -(2**63), 0]
+    largest = pa.array(ends, pa.int64()).cast(pa.timestamp("us"))
+    assert times(largest) == [None, None, None, 0]
 
 
 def test_chunks_runs_and_nulls_are_read_alike():

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpublish.methods.dpcopula.dpcopula import DPCopula
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.personalized.minimum import Minimum
 from dpublish.privacy.budget import Budget
-from dpublish.randomness import seeded
+from dpublish.randomness import plain_generator, seeded
 
 COUNTRIES = ["FR", "DE", " FR ", None, "IT", ""]
 AGES = [17, 18, 40, None, 99, 18]
@@ -243,6 +244,88 @@ def test_steps_come_before_the_bound_on_every_engine(prepared):
     table.close()
 
 
+ADMITTED = column(
+    "admitted", "date", bounds=["2023-01-01", "2024-12-31"], bins="quarter", missing="category"
+)
+SEEN = column(
+    "seen",
+    "datetime",
+    bounds=["2024-03-30", "2024-04-01"],
+    bins="hour",
+    time_zone="Europe/Paris",
+    missing="drop",
+)
+VISITS = Schema(
+    (
+        ADMITTED,
+        column("weekday", source=ADMITTED, part="weekday"),
+        SEEN,
+        column("hour", source=SEEN, part="hour"),
+        column("cost", "numeric", bounds=[0, 4], bins=2, missing="category"),
+    ),
+    unit="who",
+)
+
+
+def make_visits():
+    """Visits with dates from year 1 to 9999, times around a change of the clock, and blanks."""
+    rng = plain_generator(18)
+    days = [None, date(1, 1, 1), date(9999, 12, 31), date(2024, 2, 29)]
+    days += [date(2023, 1, 1) + timedelta(days=50 * number) for number in range(16)]
+    times = [None, datetime(1700, 1, 1), datetime(2024, 3, 31, 2, 30)]
+    times += [datetime(2024, 3, 29) + timedelta(minutes=211 * number) for number in range(21)]
+    choices = {
+        "who": [None, "1", "3.0", "3", " 4 ", "é", "long" * 20, "5", "6"],
+        "admitted": days,
+        "seen": times,
+        "cost": [None, 0.0, 1.5, 99.0],
+    }
+    rows = [
+        {name: few[rng.integers(len(few))] for name, few in choices.items()} for _ in range(700)
+    ]
+    kinds = (pa.string(), pa.date32(), pa.timestamp("us"), pa.float64())
+    return pa.Table.from_pylist(rows, schema=pa.schema([*zip(choices, kinds, strict=True)]))
+
+
+class DatedCosts:
+    """Kernel: add up days, and costs if there are any, by weekday."""
+
+    codes = ("weekday",)
+    values = ("cost", "seen")
+    optional = ("cost",)
+
+    def zero(self):
+        return np.zeros((8, 3), dtype=np.int64)
+
+    def add(self, batch, out):
+        costs = batch.values("cost")
+        parts = (2 * np.nan_to_num(costs), np.isnan(costs), batch.values("seen"))
+        for index, part in enumerate(parts):
+            np.add.at(out[:, index], batch.codes("weekday"), part.astype(np.int64))
+
+    def merge(self, out, other):
+        out += other
+
+
+def test_rows_with_dates_are_bounded_alike_on_every_engine(prepared):
+    visits = make_visits()
+    mixed = visits.take(plain_generator(5).permutation(len(visits)))
+    alone = open_table(mixed, VISITS, threads=1)
+    table = prepared(rows=visits, schema=VISITS, where="cost >= 0 or cost is missing")
+    kernels = [
+        Counts(VISITS, (tuple((name, None) for name in ("admitted", "weekday", "cost")),)),
+        Counts(VISITS, ((("seen", None),), (("hour", None),))),
+        DatedCosts(),
+    ]
+    for most in (1, 3):
+        bounded, expected = table.bound(most, b"key"), alone.bound(most, b"key")
+        for kernel in kernels:
+            assert np.array_equal(bounded.sum(kernel), expected.sum(kernel))
+        assert bounded.sum(kernels[1]).sum() > 0
+    assert np.array_equal(table.rows_per_unit(90), alone.rows_per_unit(90))
+    table.close()
+
+
 @pytest.mark.parametrize("name", ["memory", "parquet", "spark"])
 def test_steps_are_named_by_all_that_is_made_from_a_table(name, tmp_path, request):
     table = ENGINES[name](TABLE, SCHEMA, tmp_path, request.getfixturevalue, **STEPS)
@@ -409,7 +492,8 @@ REFUSED = {
     "clash": ({"derive": ["weight = height"]}, "has a column of that name already"),
     "twice": ({"derive": ["bmi = weight", "bmi = height"]}, "has a column of that name already"),
     "undeclared": ({"derive": ["w2 = weight * 2"]}, 'declare it there, .* kind = "numeric"'),
-    "used too early": ({"derive": ["bmi = w2 + 1", "w2 = weight"]}, "there is no column 'w2'"),
+    "used too early": ({"derive": ["bmi = w2 + 1", "w2 = weight"]}, "'w2'.*: derive it first"),
+    "not numbers": ({"derive": ["bmi = country * 2"]}, "no value of 'country' .* is one"),
     "lookup clash": (
         {"lookups": Lookup(pa.table({"ward": [1], "age": [3]}), on="ward")},
         "adds the column 'age', but .* has a column of that name already",
@@ -424,7 +508,7 @@ REFUSED = {
     ),
     "lookup column": (
         {"lookups": Lookup(pa.table({"code": [1], "f": [3]}), on="ward")},
-        "the key column 'ward' of the lookup .* is not there",
+        "the key column 'ward' of .* is not there, only 'code', 'f'; write --lookup-on ward=KEY",
     ),
     "joined column": (
         {"lookups": Lookup(pa.table({"room": [1], "f": [3]}), on="room")},
@@ -494,6 +578,16 @@ def test_a_lookup_is_read_from_a_file_and_named_by_its_digest(tmp_path, ending):
     assert np.array_equal(table.sum(KERNEL), by_hand(ROWS).sum(KERNEL))
     assert table.steps[0].startswith(f"lookup wards.{ending} on ward=code (sha256 ")
     assert str(tmp_path) not in "".join(table.steps)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_string()])
+def test_a_lookup_may_hold_any_text(kind):
+    wards = pa.table({"ward": pa.array(["A", "B"], kind), "floor": pa.array(["low", "top"], kind)})
+    schema = Schema((column("floor", "category", values=["low", "top"]),))
+    table = open_table(
+        pa.table({"ward": ["A", "A", "B", "C"]}), schema, lookups=Lookup(wards, "ward")
+    )
+    assert table.sum(Counts(schema, ((("floor", None),),))).tolist() == [2, 1]
 
 
 def test_a_lookup_may_follow_another():
@@ -578,6 +672,32 @@ def test_dates_and_their_parts_are_compared_as_in_queries():
     assert open_table(rows, schema, where="admitted is missing").sum(kernel).sum() == 2
     with pytest.raises(InvalidParameter, match="'weekday' is a part of a date"):
         open_table(rows, schema, derive="day = lower(weekday)", where="day = x")
+
+
+def test_parts_of_a_derived_date_and_parts_whose_name_the_data_has_are_compared():
+    admitted = column("admitted", "date", bounds=["2023-01-01", "2024-12-31"])
+    weekday = DatePartColumn.of("weekday", admitted, "weekday")
+    one = column("one", "integer", bounds=[0, 1])
+    rows = pa.table({"written": ["2024-02-29", "2024-03-01", None], "one": [1, 1, 1]})
+    schema = Schema((weekday, admitted, one))
+    derived = {"derive": "admitted = date(written)", "where": "weekday in {Thursday, Sunday}"}
+    assert open_table(rows, schema, **derived).sum(Counts(schema, ((),))).sum() == 1
+    # A column of the data that has the part's name is not read, whatever it holds.
+    named = rows.append_column("weekday", [["Friday", "Thursday", "Thursday"]])
+    named = named.rename_columns(["admitted", "one", "weekday"])
+    for columns in (None, ["one"]):
+        table = open_table(named, schema, columns=columns, where="weekday = Thursday")
+        assert table.sum(Counts(schema, ((("one", None),),))).sum() == 1
+    # Some column counts the records, and a part is none of the data's.
+    constant = Schema((weekday, admitted, column("two", "integer", bounds=[0, 2])))
+    table = open_table(named, constant, columns=["two"], derive="two = 2")
+    assert table.sum(Counts(constant, ((("two", None),),))).sum() == 3
+
+
+def test_a_name_that_is_not_there_yet_is_not_offered_for_itself():
+    with pytest.raises(InvalidParameter, match="there is no column 'later'") as caught:
+        open_table(TABLE, SMALL, derive=["early = later", "later = age"])
+    assert "did you mean 'later'" not in str(caught.value)
 
 
 # --- What is hidden ---------------------------------------------------------------------------

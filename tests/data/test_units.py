@@ -134,6 +134,16 @@ def test_units_that_are_not_utf_8_change_no_other_unit():
     assert open_table(table, GOODS).sum(ITEMS).tolist() == [4, 0, 0, 0]
 
 
+def test_units_that_are_not_utf_8_stay_apart():
+    raw = pa.array([b"M\xfcller", b"M\xf6ller", b"M\xfcller"])
+    units = pa.Array.from_buffers(pa.binary(), len(raw), raw.buffers()).view(pa.string())
+    table = pa.table({"basket": units, "item": ["apple"] * 3, "price": ["3"] * 3})
+    assert open_table(table, GOODS).sum(ITEMS).tolist() == [2, 0, 0, 0]
+    halves = pd.Series(["M\udcfcller", "M\udcf6ller", "M?ller"], dtype=object)
+    frame = pd.DataFrame({"basket": halves}).assign(item="apple", price="3")
+    assert open_table(frame, GOODS).sum(ITEMS).tolist() == [3, 0, 0, 0]
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.list_(pa.int8())])
 def test_units_of_other_types_are_refused_when_the_table_is_opened(kind):
     with pytest.raises(UnreadableData, match="cast it to integers or text"):
@@ -145,6 +155,15 @@ def test_units_that_are_text_in_one_file_and_numbers_in_another_are_refused(tmp_
         frame = pd.DataFrame({"basket": [unit], "item": ["pear"], "price": [1]})
         frame.to_parquet(tmp_path / name)
     with pytest.raises(UnreadableData, match="text in some files and a number in others"):
+        open_table(tmp_path, GOODS)
+
+
+def test_units_that_would_be_taken_for_others_in_another_file_are_refused(tmp_path):
+    for name, unit, kind in (("a", 2**64 - 1, "uint64"), ("b", -1, "int64")):
+        frame = pd.DataFrame({"basket": pd.Series([unit], dtype=kind), "item": "pear", "price": 1})
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        assert open_table(tmp_path / f"{name}.parquet", GOODS).sum(ITEMS).sum() == 1
+    with pytest.raises(UnreadableData, match="uint64 in some files and another in others"):
         open_table(tmp_path, GOODS)
 
 

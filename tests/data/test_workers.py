@@ -136,7 +136,8 @@ class Listening:
     def __init__(self, table, kernels):
         self._table, self._kernels = table, kernels
         self.schema, self.neighbors = table.schema, table.neighbors
-        self.is_bounded = table.is_bounded
+        self.is_bounded, self.steps, self.made = table.is_bounded, table.steps, table.made
+        self.opened = table.opened
 
     def sum(self, kernel):
         self._kernels.append(kernel)

@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from contextlib import closing
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +119,36 @@ def test_a_column_that_the_schema_lacks_is_added_and_integers_too_many_get_bins(
     )
 
 
+@pytest.mark.parametrize("suffix", ["toml", "json"])
+def test_bins_that_do_not_fit_the_measured_bounds_are_written_anew(books, suffix):
+    rows = visits()
+    seen = [datetime.datetime(1990 + 2 * (i % 16), 1, 1 + i % 28) for i in range(rows.num_rows)]
+    rows = rows.append_column("seen", pa.array(seen, pa.timestamp("s")))
+    wanted = {"stay": {"kind": "integer", "bins": 50}, "seen": {"kind": "datetime", "bins": "hour"}}
+    path = books.path.with_suffix(f".{suffix}")
+    if suffix == "json":
+        path.write_text(json.dumps({"columns": wanted}))
+    else:
+        text = '[columns.stay]\nkind = "integer"\nbins = 50  # weeks\n\n'
+        path.write_text(text + '[columns.seen]\nkind = "datetime"\nbins = "hour"\n')
+    ledger = {"epsilon": "0.2", "ledger": books.ledger, "dataset": "visits"}
+    stay = measure_bounds(rows, path, "stay", nonnegative=True, **ledger)
+    measure_bounds(rows, path, "seen", **ledger)
+    if suffix == "toml":
+        assert f"bins = {stay.bounds[1] - stay.bounds[0] + 1}  # weeks\n" in path.read_text()
+    schema = load_schema(path)
+    assert schema["stay"].size == stay.bounds[1] - stay.bounds[0] + 1 < 50
+    assert schema["seen"].partition.period == "day"
+
+
+def test_bins_that_could_not_be_written_anew_are_found_before_anything_is_paid(books):
+    books.path.write_text('columns.stay.kind = "integer"\ncolumns.stay.bins = 50\n')
+    spent = books.ledger.status("visits").spent
+    with pytest.raises(InvalidSchema, match="by hand"):
+        books("stay", nonnegative=True, output=books.path.with_name("again"))
+    assert books.ledger.status("visits").spent == spent
+
+
 def test_a_schema_is_complete_once_all_bounds_are_measured(books):
     books("cost", lower=0)
     books("stay", nonnegative=True)
@@ -137,6 +168,22 @@ def test_all_rows_of_a_person_are_hidden_if_the_schema_names_a_unit(books):
     assert release.receipt.neighbors == AddRemoveUnit("patient")
     assert release.receipt.contribution == 3
     assert release.receipt.epsilon == books.ledger.status("visits").spent
+
+
+def test_a_unit_is_called_as_the_schema_calls_it(books):
+    books.path.write_text('unit = "patient"\nunit_name = "household"\n' + TEXT)
+    release = books("cost", lower=0, contribution=3)
+    assert "household" in release.receipt.guarantee() + release.receipt.neighbors.brief()
+
+
+def test_an_account_with_levels_pays_if_the_owner_vouches_for_all(books):
+    books.ledger.add("people", levels=("0.5", "1"))
+    others = {"source": visits(), "schema": books.path, "column": "cost", "ledger": books.ledger}
+    asked = {"dataset": "people", "epsilon": "0.1", "lower": 0}
+    with pytest.raises(InvalidParameter, match="all_have_levels"):
+        measure_bounds(**others, **asked)
+    assert measure_bounds(**others, **asked, all_have_levels=True).upper > 0
+    assert books.ledger.status("people").spent == Fraction(1, 10)
 
 
 def test_steps_come_before_the_bounds_and_are_on_the_receipt(books):

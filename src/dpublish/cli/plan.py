@@ -33,6 +33,8 @@ from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import predict, read_epsilon
 from dpublish.publishing.plan import Trade, epsilon_for, kept_part, trade_of_bounds
 
+_OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "lookup_on", "output"}
+
 
 @click.command(cls=MethodCommand, context_settings=dict(FREE_SETTINGS))
 @planning_options
@@ -78,6 +80,9 @@ def plan(
         --levels 0.01,0.1,1 --sizes 500,3500,6000 --compare
     """  # noqa: D301 - click keeps lines after it
     settings = settings_from(ctx.args, pairs)
+    for name in _OF_RELEASES & settings.keys():
+        option = name.replace("_", "-")
+        raise InvalidParameter(f"a plan reads no data and spends nothing; leave --{option} out")
     if compare:
         compare_methods(method, settings, epsilon, as_json=as_json)
         return
@@ -164,8 +169,10 @@ def _say_bounds(
         trades = find_trades(
             method, schema, choice, n_records=n_records, rows_per_unit=rows_per_unit
         )
-        several = f"one {schema.unit_who} may have several records; name m"
-        say(f"epsilon {format_rounded(choice)}: {several}")
+        say(
+            f"epsilon {format_rounded(choice)}: one {schema.unit_who} may have several records; "
+            "choose how many of them count, m, and write --contribution m"
+        )
         say(f"  hidden: {method.neighbors(schema).brief()}")
         _say_trades(trades, schema, rows_per_unit)
 
@@ -203,11 +210,12 @@ def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | 
     named = figure_name(next(iter(figures))) if figures else "error"
     kept = "" if rows_per_unit is None else "  records kept"
     say(f"  what --contribution m trades, for at most m records of each {schema.unit_noun}:")
-    say(f"    {'m':>3}  {named:>24}{kept}")
+    width = max(24, len(named))
+    say(f"    {'m':>3}  {named:>{width}}{kept}")
     for each in trades:
         error = "not possible" if each.error is None else format_number(each.error)
         part = "" if each.kept is None else f"  {100 * each.kept:>10.0f} %"
-        say(f"    {each.contribution:>3}  {error:>24}{part}")
+        say(f"    {each.contribution:>3}  {error:>{width}}{part}")
     if rows_per_unit is not None:
         say(
             f"    (records per {schema.unit_noun} taken as geometric, with the mean that you named)"

@@ -10,6 +10,7 @@ import click
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import account_options, json_option, say, say_json, standing
 from dpublish.cli.source_options import Rows, source_options
+from dpublish.core.coverage import what_is_counted
 from dpublish.core.method import ExpectedError
 from dpublish.errors import InvalidParameter
 from dpublish.ledger.ledger import Ledger
@@ -122,6 +123,8 @@ def bounds(
                 say(f"  {name}: {text}")
             if n_records:
                 say(f"  expected: {expected.summary}")
+            say(f"  in it: {what_is_counted(published)}")
+            say(f"  hidden: {published.receipt.neighbors.brief()}")
             say(f"  receipt: {folder / 'release.json'}")
             spent = format_rounded(exact)
             say(f"  spent: epsilon {spent}; left for {dataset}: {format_rounded(left)}")

@@ -9,10 +9,12 @@ import pyarrow as pa
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import emit, json_option, say, say_json, say_table
 from dpublish.cli.table_file import require_new_file, without_formulas, write_table
-from dpublish.core.coverage import not_in_intervals
+from dpublish.core.coverage import not_in_intervals, what_is_counted
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
+from dpublish.core.released import Release
 from dpublish.errors import InvalidParameter, require_known
+from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.methods.statistics.measures import read_measure
 from dpublish.methods.statistics.released import StatisticsRelease
 from dpublish.methods.statistics.report import written
@@ -57,11 +59,8 @@ def statistics(
     if path is not None:
         require_outside(path, release)
     loaded = load(release)
-    if not isinstance(loaded, StatisticsRelease):
-        raise InvalidParameter(
-            f"a release of kind {loaded.kind!r} has no statistics; try count, rows or report"
-        )
-    table = _pick(loaded, measure, totals=not no_totals)
+    parts = _parts(loaded)
+    table = _join([(name, _pick(part, measure, totals=not no_totals)) for name, part in parts])
     table = without_formulas(table) if for_spreadsheets else table
     if path is not None:
         write_table(table, path)
@@ -71,7 +70,38 @@ def statistics(
     elif as_csv:
         _say_csv(table)
     else:
-        _say(loaded, measure, totals=not no_totals)
+        for name, part in parts:
+            _say(part, name, measure, totals=not no_totals)
+        say(f"counted: {what_is_counted(loaded)}")
+
+
+def _parts(release: Release) -> list[tuple[str, StatisticsRelease]]:
+    """List the statistics of a release: one, or those of each part of the people, by name."""
+    if isinstance(release, StatisticsRelease):
+        return [("", release)]
+    parts = release.parts if isinstance(release, PersonalizedRelease) else ()
+    found = [
+        (f"part {number} ({part.level_names})", part.release)
+        for number, part in enumerate(parts, 1)
+        if isinstance(part.release, StatisticsRelease)
+    ]
+    if not found:
+        raise InvalidParameter(
+            f"a release of kind {release.kind!r} has no statistics; try count, rows or report"
+        )
+    return found
+
+
+def _join(tables: list[tuple[str, pa.Table]]) -> pa.Table:
+    """Set the tables of parts one below the other, with a column that names the part."""
+    first, alone = tables[0]
+    if not first:  # all people together, not parts of them
+        return alone
+    named = (
+        table.add_column(0, "part", pa.array([name] * table.num_rows, pa.string()))
+        for name, table in tables
+    )
+    return pa.concat_tables(named)
 
 
 def _pick(release: StatisticsRelease, measure: str | None, *, totals: bool) -> pa.Table:
@@ -97,7 +127,9 @@ def _say_csv(table: pa.Table) -> None:
     emit(text.getvalue())
 
 
-def _say(release: StatisticsRelease, measure: str | None, *, totals: bool) -> None:
+def _say(release: StatisticsRelease, part: str, measure: str | None, *, totals: bool) -> None:
+    if part:
+        say(f"{part}, by itself:")
     wanted = None if measure is None else _find(release, measure)
     listed = [*release.statistics(), *(release.totals() if totals else ())]
     rows = [

@@ -102,7 +102,7 @@ def stream() -> None:
     "--try",
     "try_path",
     metavar="FILE",
-    help="A first snapshot: check that it has the columns, before anything is paid.",
+    help="A first snapshot: check that it has the columns, and then start; nothing is paid if not.",
     shell_complete=complete_files,
 )
 @payment_options
@@ -159,6 +159,8 @@ def start(
         if started.is_new:
             said = f"started {state}"
         say(f"{said}; next: dpublish stream next {state} SNAPSHOT")
+        if try_path is not None:
+            say(f"  tried: {try_path} has the columns that are read; it is not published yet")
         say_signed(key)
         debited = f"epsilon {format_short(exact)}, for {_scope(chosen.window, chosen.horizon)}"
         say(f"  debited: {debited}")

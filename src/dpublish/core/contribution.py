@@ -58,9 +58,16 @@ def record_schema(schema: Schema, columns: Sequence[str]) -> Schema:
 
 
 def choose_contribution(
-    table: Table, columns: Sequence[str], *, budget: Budget, rng: RandomSource
+    table: Table,
+    columns: Sequence[str],
+    complete: Sequence[str],
+    *,
+    budget: Budget,
+    rng: RandomSource,
 ) -> int:
     """Choose a number of rows that about 95 % of the units do not exceed, at most 64.
+
+    Of the rows that have the columns that are to be `complete`.
 
     Privacy:
         `budget.epsilon`-differentially private for one unit added or removed: permute-and-flip
@@ -71,14 +78,16 @@ def choose_contribution(
         most R = 38.  What is taken off for large m is public (`prior`), and moves with no unit.
         Proof: docs/proofs/contribution_bound.md.
     """
-    scores = quantile_scores(table.rows_per_unit(MOST_ROWS, columns)) + prior(budget.epsilon)
+    rows = table.rows_per_unit(MOST_ROWS, columns, complete)
+    scores = quantile_scores(rows) + prior(budget.epsilon)
     chosen = select(scores, sensitivity_range=rank_range(QUANTILE), budget=budget, rng=rng)
     return chosen + 1
 
 
 def prior(epsilon: Fraction) -> IntArray:
-    """Score numbers of rows before any unit is seen: each is exp(1/4) as likely as the next.
+    """Score numbers of rows before any unit is seen: each has exp(1/4) times the odds of the next.
 
+    These are the odds with which a candidate is taken when its turn comes (permute-and-flip).
     Of a small table the choice knows little, and noise grows with every row.  Of a large one it
     makes no difference.
 

@@ -8,12 +8,12 @@ No row is looked at here, so nothing is told of how many records each rule conce
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpublish.data.column import MISSING_LABEL, Column, NumberColumn
-from dpublish.data.date_column import DateColumn
 from dpublish.data.schema import Schema
 from dpublish.data.steps import FILTER
+from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
     AddRemoveUnit,
@@ -43,6 +43,11 @@ class Covered(Protocol):
     @property
     def complete(self) -> tuple[str, ...]:
         """Names of the columns whose missing rules decide which records are in it."""
+        ...
+
+    @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of other columns, without a value of which a record still counts elsewhere."""
         ...
 
     @property
@@ -76,6 +81,8 @@ def coverage_of(release: Covered) -> Coverage:
     receipt = release.receipt
     columns = [release.schema[name] for name in release.complete]
     rules = {x.name: _rule(x, is_number=release.needs_numbers) for x in columns}
+    for name in release.measured_columns:
+        rules.setdefault(name, _measured_rule(release.schema[name]))
     return Coverage(what_is_counted(release), rules, tuple(_limits(receipt)))
 
 
@@ -127,8 +134,22 @@ def _whose(receipt: Receipt) -> list[str]:
         return ["records", f"at most {most:,} of any one {hidden.noun}"]
     if isinstance(hidden, PersonalRecord):
         limit = [] if most is None or hidden.unit is None else [f"at most {most:,} of a person"]
-        return ["records", *limit, "at one of the levels"]
+        return ["records", *limit, _which_levels(receipt)]
     return ["records"]
+
+
+def _which_levels(receipt: Receipt) -> str:
+    """Say at which levels people are in it: those that pay."""
+    first = _first_paying(receipt)
+    return "at one of the levels" if first is None else f"of people at level {first} or above"
+
+
+def _first_paying(receipt: Receipt) -> str | None:
+    """Return the level below which none pays, if there is one and all above it pay."""
+    pays = [paid > 0 for _, paid in receipt.personal]
+    if all(pays) or pays != sorted(pays):
+        return None
+    return format_epsilon(receipt.personal[pays.index(True)][0])
 
 
 def _filters(receipt: Receipt) -> list[str]:
@@ -153,8 +174,17 @@ def _rule(column: Column, *, is_number: bool) -> str:
     return f"a record without a value, or with one that is not listed, {fate}"
 
 
-def _written(column: NumberColumn, bound: float) -> str:
-    return column.show(bound) if isinstance(column, DateColumn) else f"{bound:.12g}"
+def _measured_rule(column: Column) -> str:
+    """Tell what becomes of a record by its value of a column that some numbers are about."""
+    said = "a record without a value counts, and has no part in what is computed of this column"
+    if not isinstance(column, NumberColumn):
+        return said
+    low, high = (_written(column, bound) for bound in column.bounds)
+    return f"{said}; values are clipped to {low} to {high}"
+
+
+def _written(column: Any, bound: float) -> str:
+    return str(column.show(bound, digits=12))  # dates are written as dates
 
 
 def _limits(receipt: Receipt) -> list[str]:
@@ -164,7 +194,18 @@ def _limits(receipt: Receipt) -> list[str]:
         said.append(_share_of_one(hidden, most, receipt))
     if isinstance(hidden, PersonalRecord):
         said.append("Records below the first level, or without one, are left out.")
+        if (first := _first_paying(receipt)) is not None:
+            said.append(f"People below level {first} pay nothing, and are left out, too.")
+        if hidden.unit is not None and most is not None:
+            said.append(_share_of_person(hidden.unit, most))
     return said
+
+
+def _share_of_person(unit: str, most: int) -> str:
+    return (
+        f"A person ({unit!r}) has the smallest level of all their records, and at most {most:,} "
+        "of these are in it, whichever a random key picks; records of no one are left out."
+    )
 
 
 def _share_of_one(hidden: AddRemoveUnit | UserInWindow, most: int, receipt: Receipt) -> str:

@@ -174,6 +174,8 @@ class Method(ABC, Generic[R_co]):
         self.require_table(table)
         refuse_other_notion(budget, self.neighbors_of(table))
         if self.contribution is not None:
+            # Refused here, and not by the method for records, which runs when rows were read.
+            self.predict_error(table.schema, None, self.epsilon_of(budget))
             return self._release_units(table, budget=budget, rng=rng, progress=progress)
         expected = self.expected_error(table.schema, None, self.epsilon_of(budget))
         run = Run(
@@ -202,13 +204,18 @@ class Method(ABC, Generic[R_co]):
             `"auto"`, m is a private choice that its own share pays for; given m, the rest is
             as above, and both add up.  Proof: docs/proofs/contribution_bound.md.
         """
-        columns = self.reads(table.schema)
         key = rng.words(2).tobytes()
         shares = {"rows": budget}
         if self.contribution == "auto":
             part = self.contribution_share
             shares = budget.split(contribution=part, release=1 - part)
-            most = choose_contribution(table, columns, budget=shares["contribution"], rng=rng)
+            most = choose_contribution(
+                table,
+                self.reads(table.schema),
+                self.complete_columns(table.schema),
+                budget=shares["contribution"],
+                rng=rng,
+            )
         else:
             most = int(self.contribution or 1)
         *_, rest = shares.values()
@@ -224,7 +231,7 @@ class Method(ABC, Generic[R_co]):
             settings=self.unit_settings(),
             steps=getattr(table, "steps", ()),
         )
-        lifted: R_co = replace(released, receipt=receipt)
+        lifted: R_co = released.with_receipt(receipt)
         return lifted
 
     def for_records(self) -> Self:
@@ -237,7 +244,16 @@ class Method(ABC, Generic[R_co]):
         Privacy:
             A unit's rows alone decide which of them stay, whatever the key is (`Table.bound`).
         """
-        return table.bound(most, key, self.reads(table.schema))
+        schema = table.schema
+        return table.bound(most, key, self.reads(schema), complete=self.complete_columns(schema))
+
+    def complete_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns without which a row of a unit has no part in a release.
+
+        Such rows go before the bound, so that none of the others goes for them.  All that are
+        read, unless the settings say otherwise.
+        """
+        return self.reads(schema)
 
     def record_schema(self, schema: Schema) -> Schema:
         """Return the schema of the rows that stay: records of their own."""

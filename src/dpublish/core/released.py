@@ -159,9 +159,23 @@ class Release(ABC):
         return self.schema.names
 
     @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of other columns, without a value of which a record still counts elsewhere."""
+        return ()
+
+    @property
     def needs_numbers(self) -> bool:
         """Whether a record without a number is left out, even where missing is a category."""
         return False
+
+    def with_receipt(self, receipt: Receipt) -> Self:
+        """Return the same value with the receipt of the release that it is a part of.
+
+        A value that holds other releases says what becomes of their receipts.
+        """
+        value: Any = self
+        found: Self = replace(value, receipt=receipt)
+        return found
 
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:

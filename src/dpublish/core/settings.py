@@ -86,7 +86,8 @@ def list_settings(kind: type) -> list[Setting]:
 def make_method(name: str, settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from settings, given as values or as text from a command line or file."""
     method: Method[Any] = build(method_class(name), name, settings)
-    method.check_contribution()
+    if isinstance(method, Method):  # one of another package may be none
+        method.check_contribution()
     return method
 
 
@@ -191,6 +192,9 @@ def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:
             return _convert(value, choice, name)
         except InvalidParameter as error:
             problem = error
+    words = [_type_name(choice) for choice in choices[:-1] if get_origin(choice) is Literal]
+    if problem is not None and words:
+        raise InvalidParameter(f"{problem}, or {' | '.join(words)}")
     raise problem or InvalidParameter(f"{name} ({value!r}) cannot be read")
 
 

@@ -6,7 +6,7 @@ write in the schema instead: never a value.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Any
 
@@ -28,6 +28,8 @@ TABLE = "table"
 _NAMED = 10  # columns that a finding lists
 _CLIPPED = "write wider bounds if they are publicly known, or measure them: dpublish schema bounds"
 _ABSENT = 'write missing = "category" to count them apart, or "drop" to leave them out on purpose'
+_NO_NUMBER = "numbers are written 1234.5, with a point and nothing between thousands"
+_NO_DATE = 'say how dates are written, such as format = "%d.%m.%Y"; without it they are 2024-01-31'
 _UNLISTED = 'write other = "other" to count them together, or list them from a code list'
 _UNITS = "each {noun} keeps so many records, and noise grows with that number"
 
@@ -185,8 +187,9 @@ def _tell_numbers(column: NumberColumn, counts: ColumnCounts, rows: int) -> Iter
     if counts.missing:
         yield _missing(column, _share(counts.missing, rows), "missing")
     if counts.unreadable:
-        written = column.holds.removesuffix("s")
-        yield _missing(column, _share(counts.unreadable, rows), f"text that is no {written}")
+        what, how = _unreadable(column)
+        found = _missing(column, _share(counts.unreadable, rows), what)
+        yield replace(found, advice=f"{how}; or {found.advice}" if found.advice else how)
     low, high = map(column.show, column.bounds)
     for number, side, end in ((counts.below, "below", low), (counts.above, "above", high)):
         if number:
@@ -196,6 +199,15 @@ def _tell_numbers(column: NumberColumn, counts: ColumnCounts, rows: int) -> Iter
     if counts.not_whole:
         problem = f"{_share(counts.not_whole, rows)} not whole; such values are rounded down"
         yield Finding(column.name, problem, advice='write kind = "numeric" to keep decimals')
+
+
+def _unreadable(column: NumberColumn) -> tuple[str, str]:
+    """Say what a text is not, and how it would be."""
+    if column.kind in ("numeric", "integer"):
+        return "text that is no number", _NO_NUMBER
+    given = getattr(column, "format", None)
+    how = _NO_DATE if given is None else f"the schema says that dates are written as {given}"
+    return "text that is no date", how
 
 
 def _tell_categories(column: CategoryColumn, counts: ColumnCounts, rows: int) -> Iterator[Finding]:

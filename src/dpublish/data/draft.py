@@ -19,6 +19,8 @@ _HEAD = """\
 # Bounds, values and taxonomies must come from public knowledge, never from the rows.
 # Bounds that no one knows can be measured: dpublish schema bounds --help
 # Remove the columns that you do not want to use.
+# All columns of a CSV file are text: say which hold numbers (kind = "integer" or "numeric",
+# with bounds) or dates (kind = "date", with bounds, and format = "%d.%m.%Y" if not 2024-02-15).
 # missing = "refuse" (there are none), "category" (a cell of its own) or "drop" (leave out)
 
 name = {name}
@@ -38,7 +40,7 @@ kind = "category"
 values = [false, true]
 """
 _CATEGORY = """\
-kind = "category"  # "ordinal" if the values have an order, "numeric" if they are numbers
+kind = "category"  # "ordinal" if in order; "integer", "numeric" or "date" if they are that
 # values = [ , ]  # fill in from public knowledge
 # other = "other"  # catches all values that are not listed
 """

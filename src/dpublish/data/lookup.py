@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpublish.data.encoding import to_texts
+from dpublish.data.encoding import is_text, to_texts
 from dpublish.data.engines.arrow_reader import (
     ARROW_ENDINGS,
     PARQUET_ENDINGS,
@@ -32,6 +32,7 @@ from dpublish.types import IntArray
 _ENDINGS = (*CSV_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
 _BLOCK = 1 << 20
 _SALTS = 16
+_NAMED = 10  # columns that a message lists
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class Lookup:
         if isinstance(self.source, pa.Table):
             table, label = self.source, "the lookup table"
             digest = hashlib.sha256(_stream(table)).hexdigest()
-            problem = column_problem(table.schema, key)
+            problem = _key_problem(table.schema, self.on, key)
         else:
             path = fspath(self.source)
             file = _open(path)
-            label, problem = Path(path).name, column_problem(file.header, key)
+            label, problem = Path(path).name, _key_problem(file.header, self.on, key)
             digest = _digest(path)
             table = _read(file)
         if problem is not None:
@@ -129,6 +130,15 @@ class LookupTable:
         raise InvalidParameter(f"the keys of {self.label} cannot be told apart")
 
 
+def _key_problem(header: Any, on: str, key: str) -> str | None:
+    """Describe what is wrong with the key column; a lookup is public, so its columns are named."""
+    problem = column_problem(header, key)
+    if problem is None or key in header.names:
+        return problem
+    named = ", ".join(map(repr, header.names[:_NAMED]))
+    return f"is not there, only {named}; write --lookup-on {on}=KEY, with the name of the key there"
+
+
 def _open(path: str) -> Source:
     if not Path(path).is_file():
         raise UnreadableData(f"there is no lookup file {path}")
@@ -179,7 +189,7 @@ def _whole(column: Any) -> Any:
     """Make one array of a column; a dictionary is written out, for each part has its own."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type):
+    if is_text(column.type):
         column = column.cast(pa.large_string())
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

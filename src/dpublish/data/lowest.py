@@ -41,6 +41,6 @@ class Lowest:
         """Number the rows of a record batch from 1; 0 where the column leaves a row out."""
         kind = code_type(self.column.size + 1)
         ranks = np.array(self.numbers, dtype=kind) + kind.type(1)
-        codes, keep = self.source.encode(raw.column(self.source.name))
+        codes, keep = self.source.encode_source(raw.column(self.source.source_name))
         found: NDArray[Any] = ranks[codes]
         return found if keep is None else np.where(keep, found, kind.type(0))

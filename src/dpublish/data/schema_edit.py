@@ -1,8 +1,8 @@
 """Enter bounds of one column in a schema file, and leave the rest of the file as it is.
 
-Comments, order and layout stay: one line is put in, and only if the file then says what it said
-before and the new bounds.  A file in which that cannot be done is refused, with the line to
-write by hand.
+Comments, order and layout stay: one line is put in (and bins that do not fit the bounds are
+written anew), and only if the file then says what it said before and the new bounds.  A file in
+which that cannot be done is refused, with the line to write by hand.
 """
 
 import json
@@ -19,12 +19,14 @@ _HEADER = re.compile(r"\s*\[\s*columns\s*\.\s*(?P<key>.+?)\s*\]\s*(#.*)?")
 _ANY_HEADER = re.compile(r"\[.*\]\s*(#.*)?")
 _BOUNDS_TO_FILL_IN = re.compile(r"\s*#\s*bounds\s*=.*")
 _KIND = re.compile(r"\s*kind\s*=.*")
+_BINS = re.compile(r"(?P<key>\s*bins\s*=\s*)[^#\s]+(?P<rest>.*)", re.S)
 
 
 def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
     """Read a schema file as text and as plain values, which may lack what is still unknown."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", newline="") as file:  # line ends stay what they are
+            text = file.read()
         plain = json.loads(text) if _is_json(path) else tomllib.loads(text)
     except OSError as failure:
         raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
@@ -36,7 +38,7 @@ def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def with_keys(path: Path, text: str, column: str, keys: Mapping[str, Any]) -> str:
-    r"""Return the text of a schema file in which a column has some more keys.
+    r"""Return the text of a schema file in which a column has some more keys, or other bins.
 
     >>> draft = '[columns.cost]\nkind = "numeric"\n# bounds = [ , ]  # fill in\nbins = 8\n'
     >>> print(with_keys(Path("a.toml"), draft, "cost", {"bounds": [0, 500]}))
@@ -69,6 +71,9 @@ def _edit(text: str, column: str, keys: Mapping[str, Any]) -> str:
     lines = text.splitlines(keepends=True)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     start = next((i for i, line in enumerate(lines) if _is_header(line, column)), None)
+    if start is not None and "bins" in keys:
+        lines, is_written = _replace_bins(lines, start, keys["bins"])
+        keys = {key: value for key, value in keys.items() if key != "bins" or not is_written}
     new = [line + end for line in _lines(keys)]
     if start is None:
         gap = [end] if lines and lines[-1].endswith("\n") else [end, end] if lines else []
@@ -85,6 +90,16 @@ def _edit(text: str, column: str, keys: Mapping[str, Any]) -> str:
     return "".join([*lines[: kind + 1], *new, *lines[kind + 1 :]])
 
 
+def _replace_bins(lines: list[str], start: int, bins: Any) -> tuple[list[str], bool]:
+    """Write other bins where a table names some; tell whether it does."""
+    for i in range(start + 1, _block_end(lines, start)):
+        found = _BINS.fullmatch(lines[i])
+        if found is not None:
+            line = f"{found['key']}{toml_value(bins)}{found['rest']}"
+            return [*lines[:i], line, *lines[i + 1 :]], True
+    return lines, False
+
+
 def _lines(keys: Mapping[str, Any]) -> Sequence[str]:
     return [f"{key} = {toml_value(value)}" for key, value in keys.items()]
 
@@ -94,7 +109,7 @@ def _is_header(line: str, column: str) -> bool:
     if found is None:
         return False
     try:
-        return list(tomllib.loads(f"{found['key']} = 0")) == [column]
+        return tomllib.loads(f"{found['key']} = 0") == {column: 0}
     except ValueError:
         return False
 

@@ -231,7 +231,9 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
         try:
             found[number] = _read_column(name, keys, folder, tuple(found.values()))
         except InvalidSchema as refusal:
-            refusals[number] = str(refusal)
+            is_faulty = any(pairs[at][0] == keys.get("from") for at in refusals)
+            if not is_faulty:  # else it is said of the column that the part is taken from
+                refusals[number] = str(refusal)
     told = [refusals[number] for number in sorted(refusals)]
     if len(told) > 1:
         raise InvalidSchema("\n  ".join([f"{len(told)} columns need attention", *told]))

@@ -121,7 +121,13 @@ def open_table(
     if rows.rescan == "never" or (rows.rescan == "unordered" and cache):
         rows = HeldSource(rows, wanted)
     return LocalTable(
-        schema, rows, cache=cache, threads=threads, opened=opened.names, steps=steps.texts
+        schema,
+        rows,
+        cache=cache,
+        threads=threads,
+        opened=opened.names,
+        steps=steps.texts,
+        made=steps.made,
     )
 
 
@@ -267,3 +273,13 @@ def check_units(schema: Schema, sources: Sequence[Source]) -> None:
         raise UnreadableData(
             f"the unit column {schema.unit!r} is text in some files and a number in others"
         )
+    widest = {pa.types.is_uint64(_values(x.header.field(schema.unit).type)) for x in sources}
+    if len(widest) > 1:  # the largest of these would be taken for negative ones of the others
+        raise UnreadableData(
+            f"the unit column {schema.unit!r} has the type uint64 in some files and another in "
+            "others; cast it to one type"
+        )
+
+
+def _values(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -180,7 +180,7 @@ class StampReader:
         seconds = np.clip(ticks // _TICKS[array.type.unit], -_FAR, _FAR)
         if array.type.tz is not None:
             seconds = self.clock.local(seconds)
-        return self._finish(seconds, _is_known(array) & (np.abs(ticks) < _LAST))
+        return self._finish(seconds, _is_known(array) & (ticks > -_LAST) & (ticks < _LAST))
 
     def _read_text(self, array: Any) -> NDArray[np.float64]:
         trimmed = pc.ascii_trim_whitespace(array)

@@ -136,10 +136,8 @@ class Plan:
             for name in header.names
             if header.names.count(name) == 1
         }
-        for part in schema.columns:
-            if part.source_name in self._fields and part.name not in self._fields:
-                kind = self._fields[part.source_name].kind
-                self._fields[part.name] = Field(kind, part, part.source_name)
+        for name in tuple(self._fields):
+            self._add_parts(name)
         self._looked_up: dict[str, LookupTable] = {}
         self._derived: dict[str, Compiled] = {}
         for lookup in steps.lookups:
@@ -193,8 +191,8 @@ class Plan:
     @cached_property
     def _counting(self) -> tuple[str, ...]:
         """A column that is read where all that is asked for is computed from none."""
-        known = [name for name in (*self._schema.names, *self.steps.words) if name in self._fields]
-        raw = [name for name in known if not self._is_made(name)]
+        known = (*self._schema.source_names, *self.steps.words)
+        raw = [name for name in known if self.raw.names.count(name) == 1]
         if not raw:
             raise InvalidParameter("the steps use no column of the table; name one in the schema")
         return tuple(raw[:1])
@@ -231,12 +229,19 @@ class Plan:
                 "another name"
             )
         self._fields[name] = Field(kind, self._declared(name))
+        self._add_parts(name)
+
+    def _add_parts(self, source: str) -> None:
+        """Know the parts of a column of dates, also where the source has columns of their names."""
+        for part in self._schema.columns:
+            if part.source_name == source != part.name:
+                self._fields[part.name] = Field(self._fields[source].kind, part, source)
 
     def _join(self, lookup: LookupTable) -> None:
         if lookup.on not in self._fields:
             raise UnreadableData(
                 f"column {lookup.on!r} of {self._label}, on which the lookup {lookup.label} is to "
-                "be joined, is not there once; check its name"
+                "be joined, is not there, or there twice; check its name"
             )
         to_texts(pa.array([], self._fields[lookup.on].kind), lookup.on)  # refuses odd types
         for field in lookup.columns.schema:

@@ -59,12 +59,14 @@ class Table(Protocol):
         key: bytes,
         columns: Sequence[str] | None = None,
         lowest: str | Lowest | None = None,
+        complete: Sequence[str] | None = None,
     ) -> "Table":
         """Keep at most `most` rows of each unit, as records of their own.
 
-        Of the rows that no missing rule of the columns leaves out.  Which of a unit's rows
-        stay depends on the key and on that unit's rows alone, not on their order.  Adding or
-        removing a unit adds or removes at most `most` rows of the result.
+        Of the rows that no missing rule of the columns leaves out, or of those that are to be
+        `complete` (None: all; of the others, a row may lack a value and stay).  Which of a
+        unit's rows stay depends on the key and on that unit's rows alone, not on their order.
+        Adding or removing a unit adds or removes at most `most` rows of the result.
 
         If `lowest` names one of the columns, every row of a unit gets the smallest code of that
         column over all rows of the unit, those included that do not stay; if one of them has no
@@ -73,11 +75,17 @@ class Table(Protocol):
         """
         ...
 
-    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+    def rows_per_unit(
+        self,
+        most: int,
+        columns: Sequence[str] | None = None,
+        complete: Sequence[str] | None = None,
+    ) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
 
-        Of the rows that no missing rule of the columns leaves out; a unit without any is not
-        counted.  Exact, and therefore private: one unit changes one entry by one.
+        Of the rows that no missing rule of the columns (of those that are to be `complete`)
+        leaves out; a unit without any is not counted.  Exact, and therefore private: one unit
+        changes one entry by one.
         """
         ...
 

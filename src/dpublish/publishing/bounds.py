@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -18,7 +19,7 @@ from dpublish.data.column import NumberColumn
 from dpublish.data.date_column import DateColumn
 from dpublish.data.interval import MAX_LEAVES
 from dpublish.data.lookup import Lookup
-from dpublish.data.periods import DATE_KINDS, write_bounds
+from dpublish.data.periods import DATE_KINDS, PERIODS, write_bounds
 from dpublish.data.schema import DEFAULT_BINS, Schema, column
 from dpublish.data.schema_edit import read_plain, with_keys
 from dpublish.data.sources import open_table
@@ -26,7 +27,7 @@ from dpublish.data.table import Table
 from dpublish.errors import DPublishError, InputError, InvalidParameter, InvalidSchema
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.bounds.bounds import Bounds
-from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST
+from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST, grid_points
 from dpublish.methods.bounds.released import BoundsRelease, plain_number
 from dpublish.privacy.epsilon import ExactNumber
 from dpublish.publishing.table import publish
@@ -126,10 +127,12 @@ def request_bounds(
     reading = {key: declared[key] for key in _READING if key in (declared or {})}
     bins: Any = "year" if found in DATE_KINDS else 1
     wide = column(name, found, bounds=[low, high], bins=bins, missing="drop", **reading)
-    unit = plain.get("unit")
+    unit, unit_name = plain.get("unit"), plain.get("unit_name")
     table_name = plain.get("name", "table")
-    if not isinstance(table_name, str) or not (unit is None or isinstance(unit, str)):
-        raise InvalidSchema(f"{path}: name and unit must be text")
+    if not isinstance(table_name, str) or not all(
+        isinstance(text, str | None) for text in (unit, unit_name)
+    ):
+        raise InvalidSchema(f"{path}: name, unit and unit_name must be text")
     settings: dict[str, Any] = {
         "column": name,
         "coverage": str(coverage),
@@ -141,7 +144,7 @@ def request_bounds(
     request = BoundsRequest(
         path=path,
         column=name,
-        schema=Schema((wide,), unit=unit, name=table_name),
+        schema=Schema((wide,), unit=unit, name=table_name, unit_name=unit_name),
         method=cast("Bounds", make_method("bounds", settings)),
         keys=keys,
     )
@@ -170,6 +173,7 @@ def measure_bounds(
     derive: str | Sequence[str] = (),
     lookups: Lookup | Sequence[Lookup] = (),
     purpose: str = "",
+    all_have_levels: bool = False,
 ) -> BoundsRelease:
     """Measure bounds of a column with `epsilon`, and enter them in the schema file.
 
@@ -196,6 +200,7 @@ def measure_bounds(
         derive: Columns to derive from others of the same record, as for `open_table`.
         lookups: Public tables to look values up in, as for `open_table`.
         purpose: What it is for; published in the receipt, and kept in the ledger.
+        all_have_levels: Your word, for a dataset with levels, that no record is below the first.
 
     Privacy:
         `epsilon`-differentially private for the change that the schema names: that of
@@ -223,7 +228,13 @@ def measure_bounds(
     )
     with closing(rows):
         return request.run(
-            rows, output, ledger=ledger, dataset=dataset, epsilon=epsilon, purpose=purpose
+            rows,
+            output,
+            ledger=ledger,
+            dataset=dataset,
+            epsilon=epsilon,
+            purpose=purpose,
+            all_have_levels=all_have_levels,
         )
 
 
@@ -285,12 +296,33 @@ def _sides(lower: object, upper: object) -> str:
     return "lower" if lower is None else "upper"
 
 
-def _bins(plain: dict[str, Any], request: BoundsRequest, bounds: list[Any]) -> dict[str, int]:
-    """Set bins for integers too many to be cells of their own."""
+def _bins(plain: dict[str, Any], request: BoundsRequest, bounds: list[Any]) -> dict[str, Any]:
+    """Set bins that fit the bounds, if those of the file do not: from public facts alone.
+
+    Integers too many to be cells of their own get some, fewer integers than bins a cell each,
+    and periods too many for dates so far apart become longer.
+    """
     declared = plain.get("columns", {}).get(request.column, {})
-    if request.schema[request.column].kind != "integer" or "bins" in declared:
+    kind, bins = request.schema[request.column].kind, declared.get("bins")
+    if kind == "integer":
+        integers = bounds[1] - bounds[0] + 1
+        if bins is None:
+            return {"bins": DEFAULT_BINS} if integers > MAX_LEAVES else {}
+        return {"bins": integers} if isinstance(bins, int) and bins > integers else {}
+    if kind not in DATE_KINDS or bins is None or _fits(request, declared, bounds, bins):
         return {}
-    return {"bins": DEFAULT_BINS} if bounds[1] - bounds[0] >= MAX_LEAVES else {}
+    longer = PERIODS[PERIODS.index(bins) + 1 :] if bins in PERIODS else PERIODS
+    return next(({"bins": one} for one in longer if _fits(request, declared, bounds, one)), {})
+
+
+def _fits(request: BoundsRequest, declared: dict[str, Any], bounds: list[Any], bins: Any) -> bool:
+    """Return whether a column of dates with these bounds can be cut into these bins."""
+    given = {**declared, "bounds": bounds, "bins": bins}
+    try:
+        schema_file.from_dict({"columns": {request.column: given}})
+    except InvalidSchema:
+        return False
+    return True
 
 
 def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
@@ -298,19 +330,19 @@ def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
     require_writable(request.path, replaces=True)
     if not os.access(request.path.absolute().parent, os.W_OK):
         raise InputError(f"{request.path.absolute().parent} cannot be written; the schema is there")
-    bounds = _widest_entry(request)
-    keys = request.keys | {"bounds": bounds} | _bins(plain, request, bounds)
-    with_keys(request.path, text, request.column, keys)
-    declared = {**plain.get("columns", {}).get(request.column, {}), **keys}
-    if request.schema[request.column].kind in DATE_KINDS:
-        declared["bins"] = "year"  # hours of so many years would be too many
-    schema_file.from_dict({"columns": {request.column: declared}})
+    points = grid_points(cast("NumberColumn", request.schema[request.column])).tolist()
+    narrowest = min(pairwise(points), key=lambda ends: ends[1] - ends[0])
+    for low, high in ((points[0], points[-1]), narrowest):
+        bounds = _entry(request, low, high)
+        keys = request.keys | {"bounds": bounds} | _bins(plain, request, bounds)
+        declared = {**plain.get("columns", {}).get(request.column, {}), **keys}
+        schema_file.from_dict({"columns": {request.column: declared}})
+        with_keys(request.path, text, request.column, keys)
 
 
-def _widest_entry(request: BoundsRequest) -> list[Any]:
-    """Return the widest bounds that might be entered."""
+def _entry(request: BoundsRequest, low: float, high: float) -> list[Any]:
+    """Write bounds as they are entered."""
     wide = cast("NumberColumn", request.schema[request.column])
     if isinstance(wide, DateColumn):
-        low, high = wide.bounds
         return write_bounds(int(low), int(high), wide.kind)
-    return [plain_number(end) for end in wide.bounds]
+    return [plain_number(low), plain_number(high)]

@@ -26,6 +26,7 @@ def statistics(
     output: str | Path,
     purpose: str = "",
     progress: Progress | None = None,
+    all_have_levels: bool = False,
     sign: SigningKey | str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> StatisticsRelease:
@@ -47,6 +48,7 @@ def statistics(
         epsilon=epsilon,
         purpose=purpose,
         progress=progress,
+        all_have_levels=all_have_levels,
         sign=sign,
     )
     return cast("StatisticsRelease", released)

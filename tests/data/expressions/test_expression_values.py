@@ -359,3 +359,32 @@ def test_odd_values_never_raise(array):
         return
     for text in ("x = 1", "x + 1", "lower(text(x))", "x is missing"):
         assert len(compute(text, table)) == 2
+
+
+def test_a_date_moved_by_more_days_than_can_be_counted_is_missing_without_a_warning():
+    rows = pa.table({"on": [date(2024, 2, 29)] * 4, "days": [1.0, 1e308, math.inf, None]})
+    for text in ("on + days", "on - days"):
+        assert compute(text, rows).is_null().to_pylist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("table", [TYPED, TEXT], ids=["typed", "text"])
+@pytest.mark.parametrize("left", ["x", "name", "lower(name)", "x + 0", "on", "country"])
+def test_a_list_is_what_its_values_are_one_by_one(table, left):
+    lists = [["1", "18", "0"], ["Ann", "TRUE", "3"], ['""', "BOB"], ["1.0", '"a,b"', '" Ann "']]
+    for values in [*lists, ["2024-02", "1969-12-31"], ["-1.5", "1e16", "7"]]:
+        each = " or ".join(f"{left} = {value}" for value in values)
+        try:
+            expected = compute(each, table)
+        except InvalidParameter:
+            with pytest.raises(InvalidParameter):
+                compute(f"{left} in {{{', '.join(values)}}}", table)
+            continue
+        assert compute(f"{left} in {{{', '.join(values)}}}", table).equals(expected)
+
+
+def test_a_column_is_read_once_for_a_long_list():
+    text = f"name in {{{', '.join(f'A{number}' for number in range(900))}}}"
+    compiled = compile_expression(parse_expression(text), fields(TEXT))
+    read = []
+    compiled.run(lambda name: read.append(name) or TEXT[name], TEXT.num_rows)
+    assert read == ["name"]

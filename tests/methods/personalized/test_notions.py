@@ -82,5 +82,5 @@ def test_no_receipt_is_issued_for_another_change_than_was_granted(tmp_path):
         ledger.add("people")
         asked = {"purpose": "x", "hides": AddRemoveRecord()}
         budget = ledger.grant("people", epsilon="1", rng=secure(), **asked)
-        with pytest.raises(InvalidParameter, match="hides one record, and it hides all rows"):
+        with pytest.raises(InvalidParameter, match="hides one record, and it hides all records"):
             method.release(table, budget=budget, rng=secure())

@@ -1,6 +1,7 @@
 """People with several rows: all of them are hidden, at the smallest level that any of them has."""
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import inf
@@ -9,17 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish.aggregates.counts import Counts
 from dpublish.core import run as core_run
 from dpublish.core.folder.folder import load
 from dpublish.core.registry import make_method
+from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.ledger.ledger import Ledger
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.methods.personalized.kernels import LevelCounts
 from dpublish.methods.personalized.preferences import LEVEL, Preferences
 from dpublish.methods.personalized.released_combined import PersonalCount
 from dpublish.privacy.neighbors import AddRemoveUnit, PersonalRecord
+from dpublish.publishing.table import publish
 from dpublish.randomness import plain_generator, seeded
 from dpublish.testing import privacy_loss
 from methods.personalized.group_distribution import Seen, count_distribution
@@ -216,7 +221,7 @@ def test_a_level_that_is_taken_after_the_bound_is_caught(monkeypatch):
 
 
 def test_rows_of_a_person_at_levels_of_their_own_are_caught(monkeypatch):
-    def each_its_own(self, table, most, key, columns):
+    def each_its_own(self, table, most, key, columns, complete):
         return table.bound(most, key, tuple(dict.fromkeys((*columns, self.column))))
 
     monkeypatch.setattr(Preferences, "bound", each_its_own)
@@ -229,8 +234,8 @@ def test_an_epsilon_that_is_not_divided_is_caught(monkeypatch):
 
 
 def test_a_bound_that_is_skipped_is_caught(monkeypatch):
-    def skipped(self, table, most, key, columns):
-        return real(self, table, 100, key, columns)
+    def skipped(self, table, most, key, columns, complete):
+        return real(self, table, 100, key, columns, complete)
 
     real = Preferences.bound
     monkeypatch.setattr(Preferences, "bound", skipped)
@@ -399,6 +404,43 @@ def test_the_receipt_names_the_person_and_what_their_level_paid(tmp_path):
         assert load(folder) == published
 
 
+def test_a_rule_may_give_levels_by_a_part_of_a_date():
+    admitted = column("admitted", "date", bounds=["2024-01-01", "2024-12-31"], missing="drop")
+    weekday = column("weekday", source=admitted, part="weekday")
+    schema = Schema((SCHEMA["sex"], admitted, weekday), unit="who")
+    rule = {"preference": "weekday", "rule": "Sunday=0.1; *=1", "derived": True}
+    settings = {**rule, **INNER, "levels": "0.1, 1", "threshold": "1", "contribution": 2}
+    method = make_method("threshold", settings)
+    days = ["2024-01-01", "2024-01-07", "2024-01-02", "2024-01-03"]  # 7 January: a Sunday
+    rows = pa.table({"who": list("aabb"), "sex": list("FFMM"), "admitted": days})
+    table = open_table(rows, schema, columns=method.reads(schema))
+    [part] = release(method, table).parts
+    assert part.epsilon == Fraction(1, 2)
+    kept = method.preferences.of_rows.group(method.bound_rows(table, 2, b"key"), [Fraction(1)])
+    assert kept.sum(Counts(kept.schema, ((("sex", None),),))).tolist() == [0, 2]
+
+
+def test_the_rates_that_are_told_are_those_with_which_rows_are_drawn(monkeypatch):
+    method = made("sampling", contribution=3)
+    [(seen, _)] = watched(partial(release, method, opened(method, OTHERS)), monkeypatch)
+    assert dict(seen.rates) == method.rates(Fraction(1))
+    assert method.rates(Fraction(1)) != replace(method, contribution=1).rates(Fraction(1))
+
+
+def test_what_parts_guarantee_is_about_the_rows_that_were_kept(tmp_path):
+    """One record more in the table may displace another, or lower all levels."""
+    for contribution, said in ((3, ("at most 3",)), (None, ())):
+        method = made("sampling", contribution=contribution)
+        schema = method.prepare(SCHEMA if contribution else replace(SCHEMA, unit=None))
+        rows = pa.table({"who": ["a", "a"], "sex": ["F", "M"], "own": [1.0, 1.0]})
+        table = open_table(rows, schema, columns=method.reads(schema))
+        found = release(method, table)
+        for part in (*found.parts, *load(found.save(tmp_path / str(contribution))).parts):
+            texts = part.release.receipt.assumptions
+            assert len(texts) == len(said)
+            assert all(words in text for words, text in zip(said, texts, strict=True))
+
+
 def test_partitioning_that_weighs_people_is_named_so():
     given = {**OWN, **INNER, **SIZES, "combine": "weighted", "exchangeable": True}
     method = make_method("partitioning", {**given, "contribution": 2})
@@ -445,6 +487,31 @@ def test_a_filter_that_could_take_a_low_level_away_is_refused():
         release(method, table)
     table.steps = table.steps[:1]
     assert release(method, table).receipt.steps == table.steps
+
+
+@pytest.mark.parametrize("unit", ["who", None])
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        (OWN, {"derive": "own = age / 2"}),
+        (OWN, {"lookups": Lookup(pa.table({"sex": ["F"], "own": [0.1]}), on="sex")}),
+        (RULE, {"derive": 'ward = if(age > 1, "x", "y")'}),
+    ],
+)
+def test_levels_that_a_step_makes_are_refused(unit, settings, steps, tmp_path):
+    """Made in another way for the next release, they would add up to more than was accepted."""
+    bound = {"contribution": 2} if unit else {}
+    method = make_method("minimum", {**settings, **INNER, **bound})
+    schema = method.prepare(replace(SCHEMA, unit=unit))
+    rows = pa.table({"who": ["a", "b"], "sex": ["F", "M"], "age": [1, 2], "ward": ["x", "y"]})
+    made = "ward" if "ward" in str(steps) else "own"
+    rows = rows.drop_columns(["ward"]) if made == "ward" else rows
+    table = open_table(rows, schema, columns=method.reads(schema), **steps)
+    with Ledger.create(tmp_path / "books.db") as ledger:
+        ledger.add("visits", levels=LEVELS)
+        with pytest.raises(InvalidParameter, match=r"a step .* makes it"):
+            publish(method, table, tmp_path / "out", ledger=ledger, dataset="visits", epsilon=1)
+        assert ledger.status("visits").spent == 0
 
 
 def test_values_alone_are_never_hidden_of_people_with_several_rows():

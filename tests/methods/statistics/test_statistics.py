@@ -179,6 +179,11 @@ def test_only_the_columns_that_are_named_are_read():
     assert method.reads(SCHEMA) == ("ward", "cost")
 
 
+def test_a_mistyped_column_is_named_before_a_table_is_opened():
+    with pytest.raises(InvalidParameter, match="did you mean 'cost'"):
+        Statistics(measures=("mean(cots)",)).reads(SCHEMA)
+
+
 def test_text_and_lists_of_settings_mean_the_same():
     one = make_method("statistics", {"measures": "count,quantile(age, 0.90)", "by": "ward, sex"})
     other = Statistics(measures=["count", "quantile(age, 0.9)"], by=["ward", "sex"])

@@ -114,6 +114,8 @@ class SealedTable:
     """A snapshot that must not be read."""
 
     schema: Schema = SCHEMA
+    steps: tuple[str, ...] = ()
+    opened: tuple[str, ...] = SCHEMA.names
 
     def __getattr__(self, name):
         raise AssertionError(f"{name} was asked of a snapshot that is not to be read")

@@ -71,6 +71,16 @@ def test_a_stream_without_steps_cannot_be_repeated_with_some(tmp_path):
         start(tmp_path, METHOD, SCHEMA, where="user != u3")
 
 
+def test_a_snapshot_of_other_steps_is_refused_before_the_stream_is_paid_for(tmp_path):
+    make_ledger(tmp_path)
+    filtered = open_table(rows(1), SCHEMA, where="user != u3")
+    with pytest.raises(InvalidParameter, match="other steps"):
+        start(tmp_path, METHOD, SCHEMA, try_table=filtered)
+    assert not (tmp_path / "rides.stream").exists()
+    with start(tmp_path, METHOD, SCHEMA, where="user != u3", try_table=filtered) as operator:
+        assert operator.next(filtered, "t1") is not None
+
+
 def test_a_lookup_that_changed_is_refused_before_a_row_is_read(tmp_path, steps):
     with start(tmp_path, **steps) as operator:
         operator.next(rows(1), "t1")

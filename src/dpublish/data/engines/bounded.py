@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpublish.data.batch import refuse_copy
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.date_column import DateColumn
-from dpublish.data.engines.encoded import Reading
+from dpublish.data.engines.encoded import Part, Reading
 from dpublish.data.engines.source import (
     HeldSource,
     MemorySource,
@@ -53,17 +53,24 @@ class Bound:
     """Which rows stay: at most `most` of each unit, chosen with `key`.
 
     With `lowest`, every row of a unit gets the smallest number over all rows of the unit, and a
-    unit goes if one of its rows has none.
+    unit goes if one of its rows has none.  `complete` names the columns that a row must have
+    (None: all); of the others, whether there is a value is part of what makes rows differ.
     """
 
     unit: str
     most: int
     key: bytes
     lowest: Lowest | None = None
+    complete: tuple[str, ...] | None = None
 
     @classmethod
     def of(
-        cls, schema: Schema, most: int, key: bytes, lowest: str | Lowest | None = None
+        cls,
+        schema: Schema,
+        most: int,
+        key: bytes,
+        lowest: str | Lowest | None = None,
+        complete: Sequence[str] | None = None,
     ) -> "Bound":
         """Refuse a bound that makes no sense for a schema; reads no row."""
         require_count(most=most)
@@ -73,12 +80,17 @@ class Bound:
             lowest = Lowest.of(schema[lowest])
         if lowest is not None:
             write_codes(lowest.column)
-        return cls(schema.unit, most, key, lowest)
+        needed = None if complete is None else tuple(schema[name].name for name in complete)
+        return cls(schema.unit, most, key, lowest, needed)
+
+    def needs(self, name: str) -> bool:
+        """Return whether a row that the missing rule of a column leaves out goes."""
+        return self.complete is None or name in self.complete
 
     @property
     def by(self) -> tuple[str, ...]:
         """The column that gives rows their numbers, if any; it need not be one of the schema's."""
-        return () if self.lowest is None else (self.lowest.source.name,)
+        return () if self.lowest is None else (self.lowest.source.source_name,)
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns to read."""
@@ -117,7 +129,7 @@ class _Notes(NamedTuple):
 def bound_source(source: Source, schema: Schema, bound: Bound) -> "BoundedSource":
     """Read the columns of a schema once, and choose the rows that stay.
 
-    Rows without a unit, and rows that the missing rule of a column leaves out, go first.
+    Rows without a unit, and rows that the missing rule of a needed column leaves out, go first.
     """
     if source.rescan not in ("cheap", "costly"):
         source = HeldSource(source, bound.reads(schema))  # another order would fit no choice
@@ -146,9 +158,9 @@ def bound_rows(source: Source, schema: Schema, bound: Bound) -> Iterator[Any]:
         yield from bound_source(whole, schema, bound).scan(bound.result(schema).source_names)
 
 
-def count_rows(source: Source, schema: Schema, unit: str, most: int) -> IntArray:
-    """Count the units with 1, 2, ... rows that no missing rule leaves out, and `most` or more."""
-    notes = _note_rows(source, schema, Bound(unit, most, b""), hashed=False)
+def count_rows(source: Source, schema: Schema, bound: Bound) -> IntArray:
+    """Count the units with 1, 2, ... rows that no missing rule leaves out; the last: or more."""
+    notes, most = _note_rows(source, schema, bound, hashed=False), bound.most
     rows = np.bincount(notes.numbers[notes.is_complete], minlength=len(notes.units))
     return np.bincount(np.minimum(rows, most), minlength=most + 1)[1:].astype(np.int64)
 
@@ -206,7 +218,7 @@ class _Lowered:
 
     def __init__(self, lowest: Lowest, codes: NDArray[Any]) -> None:
         self._name = lowest.column.name
-        self._source = lowest.source.name
+        self._source = lowest.source.source_name
         self._written = write_codes(lowest.column)
         self._codes = codes
 
@@ -291,16 +303,28 @@ def _note(raw: Any, schema: Schema, bound: Bound, label: str, *, hashed: bool) -
     has_unit = units.is_valid().to_numpy(zero_copy_only=False)
     codes = {name: Reading(name, as_values=False).encode(schema, raw) for name in schema.names}
     # A value that is missing as a category has a code and no number, and its row stays.
-    kept = [part.keep for part in codes.values() if part.keep is not None]
+    kept = [x.keep for name, x in codes.items() if x.keep is not None and bound.needs(name)]
     is_complete = np.logical_and.reduce([has_unit, *kept])
     words = None
     if hashed:
         numbers = [column.name for column in schema.columns if isinstance(column, NumberColumn)]
         values = [Reading(name, as_values=True).encode(schema, raw) for name in numbers]
-        columns = [as_integers(part.data)[is_complete] for part in (*codes.values(), *values)]
-        words = hash_rows(columns, bound.key)
+        columns = [_without_blanks(part) for part in codes.values()]
+        columns += [as_integers(part.data) for part in values]
+        columns += [_is_there(part) for name, part in codes.items() if not bound.needs(name)]
+        words = hash_rows([column[is_complete] for column in columns], bound.key)
     ranks = None if bound.lowest is None else bound.lowest.rank(raw)[has_unit]
     return _Noted(has_unit, units.filter(pa.array(has_unit)), is_complete[has_unit], words, ranks)
+
+
+def _without_blanks(part: Part) -> NDArray[Any]:
+    """Return codes, with the same one wherever there is no value."""
+    codes = part.data
+    return codes if part.keep is None else np.where(part.keep, codes, np.zeros(1, codes.dtype))
+
+
+def _is_there(part: Part) -> Mask:
+    return np.ones(len(part.data), dtype=np.bool_) if part.keep is None else part.keep
 
 
 def _join_and_free(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:

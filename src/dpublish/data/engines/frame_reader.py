@@ -99,6 +99,7 @@ def _texts(values: Iterable[object], absent: Any) -> Any:
 def _text(value: object) -> str:
     try:
         text = value if isinstance(value, str) else str(value)
-        return text if str.isascii(text) else str.encode(text, errors="replace").decode()
+        # Halves of characters are written out: one sign for all would make one unit of two.
+        return text if str.isascii(text) else str.encode(text, errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - one odd object must not stop the others
         return ""

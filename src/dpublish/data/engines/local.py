@@ -60,9 +60,12 @@ class LocalTable:
         opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
+        made: tuple[str, ...] = (),
     ) -> None:
         self.steps = steps
         """What was done to each record before, in words that may be published."""
+        self.made = made
+        """Names of the columns that those steps have added."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -149,6 +152,7 @@ class LocalTable:
         key: bytes,
         columns: Sequence[str] | None = None,
         lowest: str | Lowest | None = None,
+        complete: Sequence[str] | None = None,
     ) -> "LocalTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -161,7 +165,7 @@ class LocalTable:
         """
         schema = self._narrow(columns)
         read = self._in_source(schema)
-        bound = Bound.of(read, most, key, lowest)
+        bound = Bound.of(read, most, key, lowest, complete)
         source = within_memory(lambda: bound_source(self._source, read, bound))
         return LocalTable(
             bound.result(schema),
@@ -171,17 +175,24 @@ class LocalTable:
             opened=bound.result(read).names,
             is_bounded=True,
             steps=self.steps,
+            made=self.made,
         )
 
-    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+    def rows_per_unit(
+        self,
+        most: int,
+        columns: Sequence[str] | None = None,
+        complete: Sequence[str] | None = None,
+    ) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
 
-        Of the rows that no missing rule of the columns leaves out; a unit without any is not
-        counted.  Exact, and therefore private: one unit changes one entry by one.
+        Of the rows that no missing rule of the columns (of those that are to be `complete`)
+        leaves out; a unit without any is not counted.  Exact, and therefore private: one unit
+        changes one entry by one.
         """
         schema = self._in_source(self._narrow(columns))
-        unit = Bound.of(schema, most, b"").unit
-        return within_memory(lambda: count_rows(self._source, schema, unit, most))
+        bound = Bound.of(schema, most, b"", complete=complete)
+        return within_memory(lambda: count_rows(self._source, schema, bound))
 
     def only(self, column: str, leaves: Collection[int], *, keep: bool = False) -> "LocalTable":
         """Pick the records whose leaf of `column` is one of `leaves`; no row is read yet.
@@ -206,6 +217,7 @@ class LocalTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
     def sample_by(
@@ -266,6 +278,7 @@ class LocalTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
 

@@ -218,7 +218,7 @@ def column_problem(header: Any, name: str) -> str | None:
         return "is there several times; rename all but one"
     if name.lower() in map(str.lower, header.names):
         return "is not there, only one in other letters (a, A); write the name as in the data"
-    return "is not there; check its name in the schema and in the data"
+    return "is not there; check its name in the schema and in the data, or derive it (--derive)"
 
 
 def check_header(source: Source, columns: Sequence[str], known: Collection[str] = ()) -> None:

@@ -162,9 +162,12 @@ class SparkTable:
         opened: Collection[str] | None = None,
         is_bounded: bool = False,
         steps: tuple[str, ...] = (),
+        made: tuple[str, ...] = (),
     ) -> None:
         self.steps = steps
         """What was done to each record before, in words that may be published."""
+        self.made = made
+        """Names of the columns that those steps have added."""
         self.is_bounded = is_bounded
         """Whether rows were chosen among those of their unit, so that none stands alone."""
         self._schema = schema
@@ -251,6 +254,7 @@ class SparkTable:
         key: bytes,
         columns: Sequence[str] | None = None,
         lowest: str | Lowest | None = None,
+        complete: Sequence[str] | None = None,
     ) -> "SparkTable":
         """Keep at most `most` rows of each unit, as records of their own.
 
@@ -261,24 +265,35 @@ class SparkTable:
         all rows of its units while it chooses.
         """
         schema = self._narrow(columns)
-        bound = Bound.of(schema, most, key, lowest)
+        bound = Bound.of(schema, most, key, lowest, complete)
         frame = self._draw(schema, Bounding(bound), Draws(), by=bound.by)
         opened = bound.result(keep_columns(schema, self._opened.names)).names
         return SparkTable(
-            bound.result(schema), frame, opened=opened, is_bounded=True, steps=self.steps
+            bound.result(schema),
+            frame,
+            opened=opened,
+            is_bounded=True,
+            steps=self.steps,
+            made=self.made,
         )
 
-    def rows_per_unit(self, most: int, columns: Sequence[str] | None = None) -> IntArray:
+    def rows_per_unit(
+        self,
+        most: int,
+        columns: Sequence[str] | None = None,
+        complete: Sequence[str] | None = None,
+    ) -> IntArray:
         """Count the units with 1, 2, ... rows, the last entry those with `most` or more.
 
-        Of the rows that no missing rule of the columns leaves out; a unit without any is not
-        counted.  Exact, and therefore private: one unit changes one entry by one.
+        Of the rows that no missing rule of the columns (of those that are to be `complete`)
+        leaves out; a unit without any is not counted.  Exact, and therefore private: one unit
+        changes one entry by one.
         """
         schema = keep_columns(self._narrow(columns), self._opened.names)
-        counting = Counting(Bound.of(schema, most, b"").unit, most)
+        counting = Counting(Bound.of(schema, most, b"", complete=complete))
         names = needed_columns(schema)
         data, reader = self._frame.read(names)
-        deal = DealRows(self._dealing(), counting.unit, names, reader)
+        deal = DealRows(self._dealing(), counting.bound.unit, names, reader)
         count = CountRows(counting, schema, Reader(DealtRows(), self._frame.label))
         job = Job(data).map(deal).exchange(self._frame.parts).map(count)
         return ask(self._frame.files, lambda: counting.add_up(job.blobs()))
@@ -368,6 +383,7 @@ class SparkTable:
             opened=self._opened.names,
             is_bounded=self.is_bounded,
             steps=self.steps,
+            made=self.made,
         )
 
     # --- Names ----------------------------------------------------------------------------

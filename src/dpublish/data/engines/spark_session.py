@@ -188,7 +188,7 @@ def _open_silently(
     prepare(data.sparkSession)
     plan = getattr(public, "plan", None)
     frame = Frame(data, header, label, _count_parts(data), files, session=session, plan=plan)
-    return SparkTable(schema, frame, opened=opened.names, steps=steps.texts)
+    return SparkTable(schema, frame, opened=opened.names, steps=steps.texts, made=steps.made)
 
 
 def _count_parts(data: Any) -> int:

@@ -436,12 +436,11 @@ class DealRows:
 class Counting:
     """How many units have 1, 2, ... rows, and `most` or more."""
 
-    unit: str
-    most: int
+    bound: Bound
 
     def add_up(self, blobs: Iterable[Any]) -> IntArray:
         """Add up what the tasks counted, each for units of its own."""
-        counts = np.zeros(self.most, dtype=np.int64)
+        counts = np.zeros(self.bound.most, dtype=np.int64)
         everything = set[int]()
         for blob in blobs:
             seen, answer = pickle.loads(blob)
@@ -464,7 +463,7 @@ class CountRows:
         """Yield one partial answer."""
         seen = set[int]()
         source = self.reader.open(part, incoming, seen)
-        answer = count_rows(source, self.schema, self.counting.unit, self.counting.most)
+        answer = count_rows(source, self.schema, self.counting.bound)
         yield _blob(0, pickle.dumps((seen, answer), protocol=pickle.HIGHEST_PROTOCOL))
 
 

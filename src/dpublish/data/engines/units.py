@@ -61,12 +61,15 @@ def to_units(array: Any, label: str) -> Any:
 
 
 def _valid(texts: Any) -> Any:
-    """Replace bytes that are not UTF-8; text that is valid stays as it is."""
+    """Write out bytes that are not UTF-8; text that is valid stays as it is.
+
+    One sign for all of them would make one unit of two.
+    """
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raw = texts.cast(pa.large_binary()).to_pylist()
-        clean = [None if text is None else text.decode(errors="replace") for text in raw]
+        clean = [None if x is None else x.decode(errors="backslashreplace") for x in raw]
         return pa.array(clean, pa.large_string())
     return texts
 

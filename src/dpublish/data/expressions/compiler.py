@@ -148,13 +148,18 @@ class Compiler:
     def column(self, name: str, at: int) -> Operand:
         """Make an operand of a column."""
         if name not in self.fields:
-            near = get_close_matches(name, self._public, n=1)
-            known = ", ".join(self._public[:20]) + (", ..." if len(self._public) > 20 else "")
-            hint = f"did you mean {near[0]!r}?" if near else f"columns of the schema: {known}"
-            hint += f'; a text stands in quotes: "{name}"'
-            raise self.refuse(at, f"there is no column {name!r}", hint)
+            raise self.refuse(at, f"there is no column {name!r}", self._hint(name))
         self._uses[self.fields[name].source or name] = None
         return Operand(at, form=_firm_form(self.fields[name]), column=name)
+
+    def _hint(self, name: str) -> str:
+        """Say what may have been meant by a column that is not there."""
+        if name in self._public:
+            return f'it is declared, but not in the data: derive it first (--derive "{name} = ...")'
+        near = get_close_matches(name, self._public, n=1)
+        known = ", ".join(self._public[:20]) + (", ..." if len(self._public) > 20 else "")
+        hint = f"did you mean {near[0]!r}?" if near else f"columns of the schema: {known}"
+        return f'{hint}; a text stands in quotes: "{name}"'
 
     def left(self, node: Node) -> Operand:
         """Compile the left side of a condition: a word or text is a column there."""
@@ -375,7 +380,8 @@ class Compiler:
         scale = DAY if form == "date" else 1.0
 
         def shift(read: Read, rows: int) -> Vector:
-            moved = vectors.calculate(sign, start(read, rows), days(read, rows) * DAY)
+            seconds = vectors.calculate("*", days(read, rows), np.full(rows, DAY))
+            moved = vectors.calculate(sign, start(read, rows), seconds)
             return vectors.within_calendar(moved) / scale
 
         return form, shift
@@ -402,8 +408,28 @@ class Compiler:
         column = self._listed(left)
         if column is not None and all(value.literal is not None for value in values):
             return self._picked(column, "=", values)
-        parts = [self._compare("=", left, value) for value in values]
+        parts: list[Run] = []
+        alike: dict[Form, list[str]] = {"number": [], "text": []}
+        for value in values:
+            compared = self._compare("=", left, value)
+            form = self._common_form("=", left, value)
+            text = canonical_text(value.literal or "")
+            if text and column is None and form in alike:
+                alike[form].append(text)
+            else:
+                parts.append(compared)
+        parts += [self._one_of(left, form, texts) for form, texts in alike.items() if texts]
         return lambda read, rows: vectors.any_of([part(read, rows) for part in parts])
+
+    def _one_of(self, left: Operand, form: Form, texts: Sequence[str]) -> Run:
+        """Look for numbers or texts in a list, all of it at once: lists of codes may be long."""
+        known = pa.array(texts, pa.large_string())
+        run = self.run(left, form)
+        if form == "text":
+            texts_of = _spelled(left, run)
+            return lambda read, rows: vectors.among_texts(texts_of(read, rows), known)
+        numbers = to_numbers(known, "")
+        return lambda read, rows: vectors.among_numbers(run(read, rows), numbers)
 
     def _between(self, node: Between) -> Run:
         left = self.left(node.left)
@@ -586,3 +612,21 @@ def _require_form(compiler: Compiler, field: Field, at: int, form: Form) -> None
     }
     if not fits[form]:
         raise compiler.unlike(at, form, found or "text")
+    if form == "number" and isinstance(field.declared, CategoryColumn):
+        _require_numbers(compiler, field.declared, at)
+
+
+def _require_numbers(compiler: Compiler, column: CategoryColumn, at: int) -> None:
+    """Refuse to calculate with values of which the schema says that none is a number."""
+    listed = column.categories if column.codes is None else column.codes
+    if not any(_is_number(canonical_text(value)) for value in listed):
+        fault = f"a number is needed, but no value of {column.name!r} in the schema is one"
+        raise compiler.refuse(at, fault, f"write if({column.name} = ..., 1, 0) to mark one")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

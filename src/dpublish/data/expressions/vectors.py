@@ -127,6 +127,17 @@ def same_text(left: Any, right: Any) -> Truth:
     return to_truth(found)
 
 
+def among_texts(texts: Any, known: Any) -> Truth:
+    """Look for texts in a list."""
+    found = np.asarray(pc.is_in(texts, known).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return known_truth(found, is_absent(texts, "text"))
+
+
+def among_numbers(numbers: FloatArray, known: FloatArray) -> Truth:
+    """Look for numbers in a list."""
+    return known_truth(np.isin(numbers, known), np.isnan(numbers))
+
+
 def in_period(sign: str, seconds: FloatArray, start: float, stop: float) -> Truth:
     """Compare points in time with a period: equal is within it, less is before it."""
     outcomes: Mapping[str, Callable[[], BoolArray]] = {

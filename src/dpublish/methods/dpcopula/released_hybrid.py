@@ -206,6 +206,10 @@ class DPCopulaHybridRelease(Release):
             **super().metadata(),
         }
 
+    def with_receipt(self, receipt: Receipt) -> Self:
+        """Return the same value with another receipt; the copula of the numbers has it, too."""
+        return replace(self, receipt=receipt, numbers=self.numbers.with_receipt(receipt))
+
     @classmethod
     def from_parts(
         cls, *, receipt: Receipt, schema: Schema, metadata: Metadata, tables: Tables

@@ -161,7 +161,8 @@ class PersonalSettings(Method[Any]):
             As `Preferences.bound`: a person's rows alone decide which of them stay, and at which
             level.
         """
-        return self.preferences.bound(table, most, key, self.reads(table.schema))
+        needed = self.complete_columns(table.schema)
+        return self.preferences.bound(table, most, key, self.reads(table.schema), needed)
 
     def unit_settings(self) -> dict[str, Any]:
         """Return the settings that the receipt of a release that hides people states."""
@@ -171,17 +172,32 @@ class PersonalSettings(Method[Any]):
         """Refuse a table that lacks the levels, or has another rule for them; reads no rows."""
         if table.schema.unit is not None:
             raise needs_contribution(table.schema, self.name)
-        self.preferences.check(table.schema)
+        self._check_levels(table)
 
     def check_units(self, table: Table) -> None:
         """Refuse a table whose rows cannot be bounded, or do not have the levels; reads no rows."""
         self.check_contribution(table.schema)
-        self.preferences.check(table.schema)
+        self._check_levels(table)
         if any(step.startswith(FILTER) for step in getattr(table, "steps", ())):
             raise InvalidParameter(
                 "a filter could leave out the record that gives a person their level, so that one "
                 "person had different levels in different releases; leave --where (where=) out, "
                 "and ask for the part that you want of what is published"
+            )
+
+    def _check_levels(self, table: Table) -> None:
+        """Refuse levels that are not in the table itself, or not as the schema says.
+
+        The ledger adds up what people of a level lose over all releases, and knows the column of
+        levels by its name: one that a step makes may be another in the next release.
+        """
+        self.preferences.check(table.schema)
+        if self.preference in getattr(table, "made", ()):
+            raise InvalidParameter(
+                f"column {self.preference!r} gives people their levels, and a step (derive, "
+                "lookups) makes it: made in another way, a person had one level here and another "
+                "in the next release; take a column of the table, and a rule (--rule) if it holds "
+                "no levels"
             )
 
     def neighbors(self, schema: Schema) -> Neighbors:
@@ -249,6 +265,11 @@ class PersonalMethod(PersonalSettings):
     def reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns that a release reads, of a schema that `prepare` made."""
         return self.with_levels(self.inner_reads(schema), schema)
+
+    def complete_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns without which a row has no part in a release: the inner method's."""
+        needed = self.inner.complete_columns(self.preferences.without(schema))
+        return self.with_levels(needed, schema)
 
     def inner_reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns that the inner method reads."""

@@ -327,8 +327,17 @@ class Preferences:
         column = self.column if self.rule is None else LEVEL
         return replace(self, column=column, rule=None, derived=False)
 
-    def bound(self, table: Table, most: int, key: bytes, columns: Sequence[str]) -> Table:
+    def bound(
+        self,
+        table: Table,
+        most: int,
+        key: bytes,
+        columns: Sequence[str],
+        complete: Sequence[str] | None = None,
+    ) -> Table:
         """Keep at most `most` rows of each person, all of them at that person's level.
+
+        Of the rows that have a value of the columns that are to be `complete` (None: of all).
 
         The level is the smallest over all rows of the person, also over those that do not stay
         or that another column leaves out.  The result has the given columns and one that gives
@@ -343,7 +352,8 @@ class Preferences:
         numbers = tuple(self.level_of_code(table.schema).tolist())
         lowest = Lowest(table.schema[self.column], numbers, self.of_rows._own_column)
         kept = tuple(dict.fromkeys((*columns, self.column)))
-        return table.bound(most, key, kept, lowest=lowest)
+        needed = kept if complete is None else (*complete, self.column)
+        return table.bound(most, key, kept, lowest=lowest, complete=needed)
 
     def without(self, schema: Schema) -> Schema:
         """Return the schema of what is published within a group.

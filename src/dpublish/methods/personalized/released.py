@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,11 @@ from dpublish.privacy.receipt import Receipt
 
 Combine = Literal["sum", "weighted"]
 COMBINATIONS: tuple[Combine, ...] = ("sum", "weighted")
+KEPT_ROWS = (
+    "one record is one of the rows that were kept of each person, at most {most:,}; all records "
+    "of a person are hidden by the release that this is a part of"
+)
+"""What the receipt of a part takes for granted, where people have several rows."""
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
 _LISTED = 4  # parts that a summary lists one by one
 _TEXTS = Codec(list, lambda plain, _: tuple(plain))
@@ -110,6 +115,20 @@ class PersonalizedRelease(Release):
             if part.units != 1 and self.people is None:
                 raise InvalidParameter("sums of weights need the number of people they stand for")
 
+    def with_receipt(self, receipt: Receipt) -> Self:
+        """Return the same value with another receipt, and say in its parts' what one row is.
+
+        A part hides one of the rows that were kept.  One row more in the table may displace
+        another that was kept, or lower the level of all of them, so that what a part states
+        would not hold for it.
+        """
+        if receipt.contribution is None:
+            return replace(self, receipt=receipt)
+        said = KEPT_ROWS.format(most=receipt.contribution)
+        return replace(
+            self, receipt=receipt, parts=tuple(part.assuming(said) for part in self.parts)
+        )
+
     @property
     def people(self) -> float | None:
         """Number of people that the parts stand for together, if it is known."""
@@ -129,6 +148,12 @@ class PersonalizedRelease(Release):
     def needs_numbers(self) -> bool:
         """Whether a record without a number is left out of a part."""
         return any(part.release.needs_numbers for part in self.parts)
+
+    @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of columns of which the parts have numbers."""
+        asked = {name for part in self.parts for name in part.release.measured_columns}
+        return tuple(name for name in self.schema.names if name in asked)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, of the people that the parts stand for.

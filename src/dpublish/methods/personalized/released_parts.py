@@ -92,6 +92,12 @@ class Part:
             return f"level {first}"
         return f"levels {first} {'and' if len(self.levels) == 2 else 'to'} {last}"
 
+    def assuming(self, text: str) -> "Part":
+        """Return the part with one more assumption in the receipt of its release."""
+        receipt = self.release.receipt
+        said = replace(receipt, assumptions=(*receipt.assumptions, text))
+        return replace(self, release=self.release.with_receipt(said))
+
     def in_records(self, factor: float) -> Release:
         """Return its release with counts of records, to be shown; sums of weights are rounded.
 

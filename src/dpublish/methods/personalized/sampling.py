@@ -126,7 +126,12 @@ class Sampling(PersonalMethod):
         return {level: min(share, most) for level, share in shares.items()}
 
     def rates(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
-        """Return the probability with which a record of each level is drawn; public."""
+        """Return the probability with which a record of each level is drawn; public.
+
+        Of a person with several rows, each row is drawn by itself, for its part of epsilon.
+        """
+        if self.contribution is not None:
+            return self.for_records().rates(parse_epsilon(epsilon) / self.rows_each)
         spent = self.spending(epsilon)
         most = max(spent.values()) / self.halves
         return {level: sampling_rate(amount / self.halves, most) for level, amount in spent.items()}

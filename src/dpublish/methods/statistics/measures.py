@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpublish.data.column import NumberColumn
+from dpublish.data.date_column import DateColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
@@ -15,6 +16,7 @@ Function = Literal["count", "sum", "mean", "variance", "std", "quantile"]
 FUNCTIONS = ("count", "sum", "mean", "variance", "std", "median", "quantile")
 _CALL = re.compile(r"\s*([A-Za-z_]+)\s*(?:\((.*)\))?\s*", re.S)
 _FINEST_PART = 10_000
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,19 @@ def require_measurable(schema: Schema, measures: Sequence[Measure]) -> None:
                 f"{measure} needs numbers, but column {column.name!r} is of kind {column.kind}; "
                 "count it by group instead (--by)"
             )
-        low, high = column.bounds
-        if not low < high:
-            raise InvalidParameter(f"column {column.name!r} has one value only: no {measure}")
+        if measure.function == "sum" and isinstance(column, DateColumn):
+            raise InvalidParameter(
+                f"{measure}: dates do not add up; take mean({column.name}), median or count"
+            )
+        _require_bounds(column, measure)
+
+
+def _require_bounds(column: NumberColumn, measure: Measure) -> None:
+    low, high = map(float, column.bounds)
+    if not low < high:
+        raise InvalidParameter(f"column {column.name!r} has one value only: no {measure}")
+    if max(-low, high) > _LARGEST or high - low < 1 / _LARGEST:
+        raise InvalidParameter(
+            f"{measure} needs bounds of column {column.name!r} whose squares are numbers: from "
+            f"{1 / _LARGEST:g} to {_LARGEST:g} in size"
+        )

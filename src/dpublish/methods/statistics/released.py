@@ -99,8 +99,6 @@ class StatisticsRelease(CellRelease):
     confidence: Fraction = in_metadata(RATE)
     interval_share: Fraction = in_metadata(RATE)
     suppress: bool = in_metadata(BOOL)
-    is_complete: bool = in_metadata(BOOL)
-    """Whether records that lack any of the columns were left out of all measures."""
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
@@ -157,19 +155,22 @@ class StatisticsRelease(CellRelease):
         share = self.plan.share_of(measure)
         numbers = self._numbers[share]
         if isinstance(share.part, GroupCells):
-            return _of_cells(share.part, numbers, self._surely_filled(measure))
+            return _of_cells(share.part, numbers, self._surely_filled(str(measure.column)))
         return self._of_sums(measure, share, numbers, merged=1)
 
-    def _surely_filled(self, measure: Measure) -> BoolArray:
-        """Mark the groups that surely hold records, as far as counts or moments tell."""
-        found = np.zeros(self.plan.groups, dtype=np.bool_)
+    def _surely_filled(self, column: str) -> BoolArray | None:
+        """Mark the groups that surely hold values: by moments of the column, else by counts.
+
+        None if neither was published.
+        """
+        found = None
         for share in self.plan.shares:
             part, numbers = share.part, self._numbers[share]
-            if isinstance(part, GroupCounts):
-                found |= numbers[0] > quantile(Terms.alike(self._epsilon(share), 1), SURE)
-            elif isinstance(part, GroupMoments) and part.column == measure.column:
+            if isinstance(part, GroupMoments) and part.column == column:
                 noise = group_noise(self._epsilon(share), part.scale)
-                found |= Moments(numbers.T / part.scale, noise).known
+                return Moments(numbers.T / part.scale, noise).known
+            if isinstance(part, GroupCounts):
+                found = numbers[0] > quantile(Terms.alike(self._epsilon(share), 1), SURE)
         return found
 
     def _of_sums(
@@ -260,15 +261,27 @@ class StatisticsRelease(CellRelease):
             require_known("group column", name, [axis.column for axis in self.axes])
             axis = next(x for x in self.axes if x.column == name)
             require_known(f"value of {name}:", str(label), axis.labels)
-        named = tuple(str(wanted.get(axis.column, ALL)) for axis in self.axes)
-        found = str(self._find(measure))
-        for one in (*self.statistics(), *self.totals()):
-            if one.group == named and one.measure == found:
-                return one
-        raise InvalidQuery(
-            f"there is no {found} of this group: name all columns of a group or one of them; "
-            "quantiles have no totals, and what says little may be suppressed"
-        )
+        found = self._look_up(self._find(measure), wanted)
+        if found is None or (self.suppress and found.note):
+            raise InvalidQuery(
+                f"there is no {measure} of this group: name all columns of a group or one of them; "
+                "quantiles have no totals, and what says little may be suppressed"
+            )
+        return found
+
+    def _look_up(self, measure: Measure, wanted: Mapping[str, str]) -> Statistic | None:
+        """Find a measure of a group, or a total along one axis or over all; None of others."""
+        named = [number for number, axis in enumerate(self.axes) if axis.column in wanted]
+        cell = [self.axes[i].labels.index(str(wanted[self.axes[i].column])) for i in named]
+        group = tuple(str(wanted.get(axis.column, ALL)) for axis in self.axes)
+        if len(named) == len(self.axes):
+            index = int(np.ravel_multi_index(cell, self.shape)) if cell else 0
+            return self._statistic(group, measure, self._estimates[measure], index)
+        if len(named) > 1:
+            return None
+        merged = self.plan.groups // (self.axes[named[0]].size if named else 1)
+        total = self._total(measure, named[0] if named else None, merged)
+        return None if total is None else self._statistic(group, measure, total, sum(cell))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records of the groups that satisfy `query`, if `count` was measured."""
@@ -280,13 +293,23 @@ class StatisticsRelease(CellRelease):
 
     def of(self, measure: Measure) -> str:
         """Say which records a measure is about."""
-        by = [axis.column for axis in self.axes if self._leaves_out(axis)]
-        columns = self.schema.names if self.is_complete else [*by, *filter(None, [measure.column])]
-        names = list(dict.fromkeys(columns))
+        by = [name for name in self.complete if self.schema[name].missing != "category"]
+        names = list(dict.fromkeys([*by, *filter(None, [measure.column])]))
         return f"records with {_listed(names)}" if names else "all records"
 
-    def _leaves_out(self, axis: Axis) -> bool:
-        return self.schema[axis.column].missing != "category"
+    @property
+    def complete(self) -> tuple[str, ...]:
+        """Names of the columns that a record must have: those of the groups.
+
+        What a measure needs besides is told by `of`.
+        """
+        return tuple(axis.column for axis in self.axes)
+
+    @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """Names of the columns that measures are of, and that make no groups."""
+        asked = {one.column for one in map(read_measure, self.measures)} - {*self.complete}
+        return tuple(name for name in self.schema.names if name in asked)
 
     def _statistic(
         self, group: tuple[str, ...], measure: Measure, estimates: Estimates, index: int
@@ -473,16 +496,19 @@ def _of_weights(
     terms = terms._replace(repeats=terms.repeats * merged)
     width = quantile(terms, confidence)
     least = 0.0 if measure.function == "count" or bounds.low >= 0 else -np.inf
-    # Rounding moves the sum by at most that for each record; few are more than counted.
+    # Rounding moves the sum by at most that for each record, of which there are hardly more.
     found = _around(moments.sums @ weights, width, least)
-    extra = rounding * np.maximum(moments.count + width, 0)
+    records = moments.count + moments.noise(np.ones((1, part.rows)), 1 - SURE)[0]
+    extra = rounding * np.maximum(records, 0)
     return found._replace(lows=np.maximum(found.lows - extra, least), highs=found.highs + extra)
 
 
-def _of_cells(part: GroupCells, chosen: IntArray, filled: BoolArray) -> Estimates:
+def _of_cells(part: GroupCells, chosen: IntArray, filled: BoolArray | None) -> Estimates:
     """Estimate a quantile: the middle of its cell, from the start of one end to the last value.
 
-    Where the interval is all that is possible and the group may be empty, it is unknown.
+    Unknown where the group may be empty, and then the interval is all that is possible.  If
+    nothing published says which groups may be, an interval that is all that is possible does:
+    that of an empty group is, with the probability of its level.
     """
     edges, bounds = part.edges, part.bounds
     ordered = np.sort(chosen, axis=0)  # the estimate is put between the ends of the interval
@@ -490,14 +516,20 @@ def _of_cells(part: GroupCells, chosen: IntArray, filled: BoolArray) -> Estimate
     if bounds.whole:
         # Where a cell is not one integer, one that lies at an edge may be on either side of it.
         is_single = part.cells == bounds.width + 1
-        starts = starts if is_single else np.ceil(starts - 1e-6)
-        lasts = lasts - 1 if is_single else np.floor(lasts + 1e-6)
+        apart = max(1e-6, bounds.largest * 2.0**-50)  # as far as floats of this size are off
+        starts = starts if is_single else np.ceil(starts - apart)
+        lasts = lasts - 1 if is_single else np.floor(lasts + apart)
     values = (starts[1] + lasts[1]) / 2
     if bounds.whole:
         values = np.floor(values)
-    lows, highs = starts[0], np.minimum(lasts[2], bounds.high)
-    known = filled | (ordered[0] > 0) | (ordered[2] < part.cells - 1)
-    return Estimates(np.where(known, values, np.nan), lows, highs, known)
+    lows, highs = np.maximum(starts[0], bounds.low), np.minimum(lasts[2], bounds.high)
+    known = (ordered[0] > 0) | (ordered[2] < part.cells - 1) if filled is None else filled
+    return Estimates(
+        np.where(known, values, np.nan),
+        np.where(known, lows, bounds.low),
+        np.where(known, highs, bounds.high),
+        known,
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

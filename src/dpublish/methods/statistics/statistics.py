@@ -129,10 +129,19 @@ class Statistics(Method[StatisticsRelease]):
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
         """Name the columns that a release reads: groups and measured columns."""
+        require_measurable(schema, read_measures(self.measures))  # named, not left out
         by = [name for name, _ in parse_columns(self.by, schema)]
         measured = [x.column for x in read_measures(self.measures) if x.column is not None]
-        wanted = {*by, *measured}
+        wanted = {*by, *measured} or {schema.names[0]}  # some column counts the rows
         return tuple(name for name in schema.names if name in wanted)
+
+    def complete_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Name the columns that a record must have to be in some measure: those of the groups.
+
+        One without a measured value still counts, with units as without.
+        """
+        by = {name for name, _ in parse_columns(self.by, schema)}
+        return tuple(name for name in schema.names if name in by)
 
     def _release(self, run: Run) -> StatisticsRelease:
         """Publish the statistics.
@@ -171,7 +180,6 @@ class Statistics(Method[StatisticsRelease]):
             confidence=self.confidence,
             interval_share=self.interval_share,
             suppress=self.suppress,
-            is_complete=bool(getattr(run.table, "is_bounded", False)),
         )
 
     def _choose(self, run: Run, share: Share, cells: IntArray, budget: Budget) -> IntArray:

@@ -337,8 +337,13 @@ def open_snapshot(
 
 
 def _try(snapshot: Table | Any, request: Request) -> None:
-    """Refuse a stream for which a snapshot lacks a column, or has one of another type."""
+    """Refuse a stream for which a snapshot lacks a column, or has others, or other steps."""
     columns = request.method.reads(request.schema)
     table = open_snapshot(snapshot, request.schema, columns, request.steps)
     if table is not snapshot:
         table.close()
+    elif tuple(getattr(table, "steps", ())) != request.steps.texts:
+        raise InvalidParameter(
+            "the snapshot was opened with other steps (where, derive, lookups) than the stream is "
+            "to have; open it with the same, or hand over its file"
+        )
