@@ -264,7 +264,7 @@ def _thin_ticks(axes: Any, labels: Sequence[str]) -> None:
     room = 26 if longest <= 3 else 18
     step = max(1, -(-len(labels) // room))
     shown = range(0, len(labels), step)
-    slanted = longest * len(shown) > 90
+    slanted = (longest + 1) * len(shown) > 84
     axes.set_xticks(
         list(shown),
         [shortened(labels[i]) for i in shown],
