@@ -19,7 +19,7 @@ from dpublish.core.method import settings_of
 from dpublish.core.settings import make_method, method_class, method_settings
 from dpublish.data.engines import bounded, units
 from dpublish.data.engines.local import LocalTable
-from dpublish.data.schema import Schema, column
+from dpublish.data.schema import Schema, column, parse_columns
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.ledger.ledger import Ledger
@@ -475,3 +475,14 @@ def test_every_ordinary_method_hides_patients_and_says_so(name):
         if AddRemoveUnit not in method.hidden or unbounded.contribution is not None:
             with pytest.raises(InvalidParameter, match="contribution"):
                 unbounded.release(Untouchable(schema), budget=Budget.seeded(3), rng=seeded(1))
+
+
+def test_a_bound_that_leaves_nothing_to_see_is_refused_in_plain_words():
+    with pytest.raises(InvalidParameter, match="must be at most 1,000,000; noise grows"):
+        make_method("histogram", {"columns": "ward", "contribution": str(10**12)})
+
+
+def test_who_is_counted_is_nothing_to_count_by():
+    schema = Schema((column("ward", "category", values=["A", "B"]),), unit="patient")
+    with pytest.raises(InvalidParameter, match="'patient' tells people apart"):
+        parse_columns("patient", schema)

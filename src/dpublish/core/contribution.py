@@ -20,6 +20,9 @@ from dpublish.types import IntArray
 MOST_ROWS = 64
 """The largest bound that `contribution="auto"` may choose."""
 
+MOST_NAMED_ROWS = 1_000_000
+"""The largest bound that may be named."""
+
 QUANTILE = Fraction(19, 20)
 """Which part of the units is to keep all of its rows."""
 
@@ -45,6 +48,11 @@ def require_contribution(
     if not isinstance(contribution, int):
         raise InvalidParameter(f"contribution ({contribution}) must be an integer, or auto")
     require_count(contribution=contribution)
+    if contribution > MOST_NAMED_ROWS:
+        raise InvalidParameter(
+            f"contribution ({contribution:,}) must be at most {MOST_NAMED_ROWS:,}; noise grows "
+            "with it, and would leave nothing to see"
+        )
 
 
 def require_share(epsilon: Fraction) -> None:

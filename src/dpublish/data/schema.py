@@ -26,7 +26,13 @@ from dpublish.data.periods import DateKind
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
 from dpublish.errors import InvalidParameter, InvalidSchema, require_count, require_known
-from dpublish.privacy.neighbors import PERSON, AddRemoveRecord, AddRemoveUnit, require_noun
+from dpublish.privacy.neighbors import (
+    PERSON,
+    AddRemoveRecord,
+    AddRemoveUnit,
+    plural,
+    require_noun,
+)
 
 DEFAULT_BINS = 16
 KINDS = ("numeric", "integer", "date", "datetime", "category", "ordinal")
@@ -168,6 +174,10 @@ def _parse_column(text: str, schema: Schema) -> tuple[str, int | None]:
         return text, None
     name, at, level = text.rpartition("@")
     if not at:
+        if text == schema.unit:
+            raise InvalidParameter(
+                f"column {text!r} tells {plural(schema.unit_noun)} apart, and is nothing to publish"
+            )
         require_known("column", text, schema.names)
     height = schema[name].height
     if not (level.isascii() and level.isdigit() and int(level) <= height):

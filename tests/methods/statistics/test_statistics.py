@@ -190,3 +190,14 @@ def test_text_and_lists_of_settings_mean_the_same():
     assert one == other
     assert hash(one) == hash(other)
     assert one.measures == ("count", "quantile(age, 0.9)")
+
+
+@pytest.mark.parametrize(("given", "name"), [("avg(age)", "mean"), ("var(age)", "variance")])
+def test_measures_by_names_of_other_tools_are_told_ours(given, name):
+    with pytest.raises(InvalidParameter, match=f"is called '{name}' here"):
+        Statistics(measures=(given,))
+
+
+def test_a_decimal_comma_in_a_quantile_is_named():
+    with pytest.raises(InvalidParameter, match="written with a point"):
+        Statistics(measures=("quantile(age, 0,9)",))

@@ -52,6 +52,18 @@ class Measure:
         return self.function in ("count", "sum")
 
 
+_OTHER_NAMES = {
+    "avg": "mean",
+    "average": "mean",
+    "var": "variance",
+    "stddev": "std",
+    "stdev": "std",
+    "percentile": "quantile",
+    "total": "sum",
+    "n": "count",
+}
+
+
 def read_measures(listed: str | Iterable[str]) -> tuple[Measure, ...]:
     """Read a list of measures, each of them once.
 
@@ -78,6 +90,8 @@ def read_measure(text: str) -> Measure:
             "column such as mean(age) or quantile(cost, 0.9)"
         )
     name, inner = call.group(1).lower(), call.group(2)
+    if name in _OTHER_NAMES:
+        raise InvalidParameter(f"the measure {name!r} is called {_OTHER_NAMES[name]!r} here")
     require_known("measure", name, FUNCTIONS)
     if name == "count":
         column = None if inner is None or inner.strip() in ("", "*") else _name(inner, text)
@@ -99,7 +113,10 @@ def _name(text: str, measure: str) -> str:
     if len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1]
     if "," in text or not text:
-        raise InvalidParameter(f"the measure {measure.strip()!r} is of one column, which it names")
+        raise InvalidParameter(
+            f"the measure {measure.strip()!r} is of one column, which it names; decimals are "
+            "written with a point: quantile(cost, 0.9)"
+        )
     return text
 
 
