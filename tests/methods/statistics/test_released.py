@@ -130,7 +130,7 @@ def test_a_record_without_a_measured_value_counts_with_units_as_without(contribu
     assert "cost" not in told.counts
     assert told.columns["ward"].endswith("is left out")
     assert told.columns["cost"].startswith("a record without a value counts, and has no part")
-    assert told.columns["cost"].endswith("values are clipped to 0 to 1000")
+    assert told.columns["cost"].endswith("values are clipped to 0 to 1,000")
     assert made.count().counts == told.counts
 
 
