@@ -9,8 +9,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -76,6 +78,21 @@ class PostgresServer:
             for statement in statements:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+    def await_standbys(self):
+        """Wait until commits wait for standbys: a server takes up new settings a moment later."""
+        probe = "SELECT pg_logical_emit_message(true, 'probe', '')"
+        cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            commit = Thread(target=self.execute, args=(probe,), daemon=True)
+            commit.start()
+            while commit.is_alive() and time.monotonic() < deadline:
+                if self.execute("SET synchronous_commit = local", cancel):
+                    commit.join(10)
+                    return
+                time.sleep(0.02)
+        raise AssertionError("no commit waits for a standby")
 
     @contextmanager
     def database(self):

@@ -340,6 +340,7 @@ def standby_missing(postgres_server):
     local = "SET synchronous_commit = local"
     name = "ALTER SYSTEM SET synchronous_standby_names = 'nowhere'"
     postgres_server.execute(name, "SELECT pg_reload_conf()")
+    postgres_server.await_standbys()
     yield
     name = "ALTER SYSTEM RESET synchronous_standby_names"
     postgres_server.execute(local, name, "SELECT pg_reload_conf()")

@@ -554,6 +554,7 @@ def lacking_a_standby(server, *, is_waited_for=False):
             )
 
     set_standbys("nowhere")
+    server.await_standbys()
     if is_waited_for:
         over.set()
     impatient = Thread(target=end_waits)
