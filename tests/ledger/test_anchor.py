@@ -444,4 +444,5 @@ def test_a_long_anchor_is_read_in_time_that_grows_with_its_length(tmp_path):
         Anchor(path).check("0" * 64, head, lambda n: f"{n:064x}")
         return time.process_time() - begun
 
-    assert seconds(8_000) < 40 * seconds(1_000) + 0.1  # 64 times, if with the square of it
+    # 64 times, if with the square of it; the least of some, for a collection may come between.
+    assert min(seconds(8_000) for _ in range(5)) < 40 * seconds(1_000) + 0.1
