@@ -13,9 +13,9 @@ from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import SparseCounts, Tally
-from dpublish.core.query.language import parse_query
 from dpublish.data.box import UNIT, Box
 from dpublish.data.features import Features
+from dpublish.data.query.language import parse_query
 from dpublish.methods.bounds.kernels import PointCounts
 from dpublish.methods.dpcopula.kernels import (
     EachGroupProducts,

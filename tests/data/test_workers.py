@@ -30,7 +30,6 @@ import dpublish
 from data.nasty_tables import DISGUISES, SCHEMA, arrow, count_by_hand, make_rows
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.sparse_counts import SparseCounts, Tally
-from dpublish.core.query.language import parse_query
 from dpublish.core.registry import make_method
 from dpublish.data.box import Box
 from dpublish.data.engines import (
@@ -44,6 +43,7 @@ from dpublish.data.engines import (
 )
 from dpublish.data.engines.messages import Queues, pack_kernel
 from dpublish.data.engines.workers import Workers, count_threads
+from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter, UnreadableData

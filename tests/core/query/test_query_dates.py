@@ -9,9 +9,9 @@ import pytest
 
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import CellCounts
-from dpublish.core.query.language import parse_query
 from dpublish.core.query.rows import matches
-from dpublish.core.query.weights import axis_weights
+from dpublish.data.query.language import parse_query
+from dpublish.data.query.weights import axis_weights
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidQuery
 from dpublish.methods.personalized.preferences import look_up, parse_rule

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpublish.core.prediction import encode_rows
-from dpublish.core.query.language import parse_query
 from dpublish.core.query.rows import ClearRows, matches
-from dpublish.core.query.weights import axis_weights, is_partial
+from dpublish.data.query.language import parse_query
+from dpublish.data.query.weights import axis_weights, is_partial
 from dpublish.data.schema import Schema, column
 from dpublish.errors import InvalidQuery
 from dpublish.randomness import plain_generator

@@ -2,7 +2,6 @@
 
 import pytest
 
-from dpublish.core.query.language import parse_query
 from dpublish.data.expressions.language import MAX_LENGTH, parse_expression
 from dpublish.data.expressions.tree import (
     Among,
@@ -13,6 +12,7 @@ from dpublish.data.expressions.tree import (
     Period,
     words_of,
 )
+from dpublish.data.query.language import parse_query
 from dpublish.errors import InvalidParameter
 
 SHARED = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpublish.accuracy.noise_distribution import noise_pmf, noise_survival
 from dpublish.aggregates.counts import Counts
-from dpublish.core.query.language import quote
+from dpublish.data.query.language import quote
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter

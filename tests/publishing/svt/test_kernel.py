@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish.core.query.language import parse_query
 from dpublish.core.query.rows import matches
+from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidQuery

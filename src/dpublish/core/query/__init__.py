@@ -1,1 +1,1 @@
-"""A small query language, and how releases answer it."""
+"""How releases answer queries; the language is in `data.query`."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.query.language import parse_query, require_columns
-from dpublish.core.query.weights import assumption, axis_weights
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import parse_query, require_columns
+from dpublish.data.query.weights import assumption, axis_weights
 from dpublish.errors import InvalidQuery
 
 

@@ -18,8 +18,8 @@ from dpublish.accuracy.intervals import (
 from dpublish.accuracy.noise_distribution import Terms
 from dpublish.core.answer import Answer
 from dpublish.core.query.axes import read_query
-from dpublish.core.query.weights import is_partial
 from dpublish.data.axis import Axis
+from dpublish.data.query.weights import is_partial
 from dpublish.errors import InvalidQuery
 from dpublish.types import FloatArray, IntArray
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.prediction import UNKNOWN, encode_rows, find_column
-from dpublish.core.query.language import Condition, Query, parse_query, require_columns
-from dpublish.core.query.weights import RANGES, axis_weights, query_number, range_ends
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
+from dpublish.data.query.language import Condition, Query, parse_query, require_columns
+from dpublish.data.query.weights import RANGES, axis_weights, query_number, range_ends
 from dpublish.data.schema import Schema
 
 Mask = NDArray[np.bool_]

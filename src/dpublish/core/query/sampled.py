@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
-from dpublish.core.query.language import Condition, Query, parse_query, require_columns
 from dpublish.core.query.rows import ClearRows
-from dpublish.core.query.weights import RANGES, axis_weights
 from dpublish.core.released import Release
+from dpublish.data.query.language import Condition, Query, parse_query, require_columns
+from dpublish.data.query.weights import RANGES, axis_weights
 from dpublish.errors import InvalidQuery
 
 SAMPLE = 1 << 18

@@ -18,11 +18,11 @@ from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.codecs import RATE, Codec
-from dpublish.core.query.language import parse_query
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.column import with_taxonomy
+from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema
 from dpublish.data.taxonomy import Level, Taxonomy
 from dpublish.errors import InvalidParameter

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import quote
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease

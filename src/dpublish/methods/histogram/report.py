@@ -6,9 +6,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import quote
 from dpublish.methods.histogram.released import HistogramRelease, LabeledHistogramRelease
 from dpublish.plots.charts import bar_chart, grouped_bar_chart, heat_map
 from dpublish.report.section import Figure, Listing, Section

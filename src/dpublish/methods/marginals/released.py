@@ -14,9 +14,9 @@ from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.cells import bounded
-from dpublish.core.query.language import parse_query
 from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis, Value
+from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
 from dpublish.methods.histogram.released import Marginal

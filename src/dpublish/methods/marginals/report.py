@@ -4,9 +4,9 @@ import shlex
 
 import numpy as np
 
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import quote
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.plots.charts import bar_chart

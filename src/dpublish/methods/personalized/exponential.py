@@ -10,10 +10,10 @@ import numpy as np
 
 from dpublish.aggregates.counts import Counts
 from dpublish.core.method import ExpectedError, Run, setting
-from dpublish.core.query.language import parse_query, require_columns
-from dpublish.core.query.weights import axis_weights, is_partial
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
+from dpublish.data.query.language import parse_query, require_columns
+from dpublish.data.query.weights import axis_weights, is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.mechanisms.selection import EXPONENTIAL, selection_rate

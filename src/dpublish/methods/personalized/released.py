@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.codecs import FIGURES, Codec
-from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
+from dpublish.data.query.language import parse_query, require_columns
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_count, require_known
 from dpublish.methods.personalized.released_combined import (

@@ -20,11 +20,11 @@ from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
 from dpublish.core.probabilities import add_up, cell_numbers
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import CellCounts, bounded
-from dpublish.core.query.language import parse_query, require_columns
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.query.weights import is_partial
 from dpublish.core.released import Release, in_metadata, in_table
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import parse_query, require_columns
+from dpublish.data.query.weights import is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate

@@ -2,8 +2,8 @@
 
 import shlex
 
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
+from dpublish.data.query.language import quote
 from dpublish.methods.privelet.released import PriveletRelease
 from dpublish.report.axis_marginals import marginal_figures
 from dpublish.report.section import Listing, Section

@@ -12,11 +12,11 @@ import pyarrow as pa
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.query.language import Query, parse_query
 from dpublish.core.query.sampled import SampledCount
-from dpublish.core.query.weights import axis_weights, is_partial
 from dpublish.core.released import Metadata, Tables, in_table, whole_column
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import Query, parse_query
+from dpublish.data.query.weights import axis_weights, is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, require_known
 from dpublish.methods.histogram.released import LabeledHistogramRelease, fill_columns

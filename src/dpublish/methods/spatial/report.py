@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import quote
 from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.plots.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.axis_marginals import tell_rest

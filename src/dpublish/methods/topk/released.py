@@ -13,10 +13,10 @@ from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.query.cells import bounded
-from dpublish.core.query.language import parse_query, require_columns
-from dpublish.core.query.weights import axis_weights
 from dpublish.core.released import Release, in_metadata, in_table
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import parse_query, require_columns
+from dpublish.data.query.weights import axis_weights
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery
 from dpublish.mechanisms.exact.sampler import require_rate

@@ -5,8 +5,8 @@ import shlex
 import numpy as np
 
 from dpublish.accuracy.intervals import half_width
-from dpublish.core.query.language import quote
 from dpublish.core.released import Release
+from dpublish.data.query.language import quote
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section

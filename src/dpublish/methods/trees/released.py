@@ -17,9 +17,9 @@ from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.axes import read_query
 from dpublish.core.query.cells import bounded
-from dpublish.core.query.weights import is_partial
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
+from dpublish.data.query.weights import is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate

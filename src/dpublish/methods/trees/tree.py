@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.query.language import quote
 from dpublish.data.axis import Axis
 from dpublish.data.column import Column
+from dpublish.data.query.language import quote
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.types import IntArray

@@ -6,16 +6,16 @@ from functools import cached_property
 import numpy as np
 
 from dpublish.aggregates.kernel import ArrayKernel
-from dpublish.core.query.language import Condition, Query, require_columns
-from dpublish.core.query.weights import (
+from dpublish.data.batch import Batch
+from dpublish.data.column import NumberColumn
+from dpublish.data.query.language import Condition, Query, require_columns
+from dpublish.data.query.weights import (
     RANGES,
     axis_weights,
     is_partial,
     query_number,
     range_ends,
 )
-from dpublish.data.batch import Batch
-from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidQuery
 from dpublish.types import BoolArray, IntArray

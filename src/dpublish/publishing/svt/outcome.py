@@ -10,7 +10,7 @@ import numpy as np
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.core.answer import Answer
-from dpublish.core.query.language import parse_query
+from dpublish.data.query.language import parse_query
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector.calibration import Calibration, calibrate, plan
 from dpublish.mechanisms.sparse_vector.vector import MAX_THRESHOLD

@@ -21,8 +21,8 @@ from typing import Any
 
 from dpublish.core.folder.opening import require_loadable
 from dpublish.core.method import refuse_bounded
-from dpublish.core.query.language import parse_query
 from dpublish.data import schema_file
+from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpublish.core.query.language import Condition, Query, parse_query, quote, require_columns
-from dpublish.core.query.weights import axis_weights
+from dpublish.data.query.language import Condition, Query, parse_query, quote, require_columns
+from dpublish.data.query.weights import axis_weights
 from dpublish.data.schema import column
 from dpublish.errors import InvalidQuery
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpublish.core.query.language import Condition
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import Condition
 from dpublish.errors import InvalidQuery
 
 RANGES = ("<", "<=", ">", ">=", "in range")

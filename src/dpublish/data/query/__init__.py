@@ -1,0 +1,1 @@
+"""The language of queries, and what a query covers of a column."""
