@@ -8,12 +8,16 @@ from dpublish.core.released import Release as Release
 from dpublish.core.run import Run as Run
 from dpublish.core.settings import make_method as make_method
 from dpublish.data.code_list import read_codes as read_codes
+from dpublish.data.column_function import Formula as Formula
+from dpublish.data.column_function import ValueMap as ValueMap
 from dpublish.data.engines.spark_session import open_spark as open_spark
 from dpublish.data.lookup import Lookup as Lookup
 from dpublish.data.schema import Schema as Schema
 from dpublish.data.schema import column as column
 from dpublish.data.schema_file import load_schema as load_schema
 from dpublish.data.sources import open_table as open_table
+from dpublish.data.statements import Combination as Combination
+from dpublish.data.statements import KnownTotal as KnownTotal
 from dpublish.errors import DPublishError as DPublishError
 from dpublish.evaluation.evaluate import evaluate as evaluate
 from dpublish.ledger.ledger import Ledger as Ledger

@@ -19,7 +19,8 @@ Messages quote public settings only, never a value computed from private data:
 an error message is a release that no one paid for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from fractions import Fraction
 from math import inf
@@ -122,3 +123,14 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {_first_of(names)}"
     raise InvalidParameter(f"there is no {what} {name!r}; {hint}")
+
+
+@contextmanager
+def about(subject: str) -> Iterator[None]:
+    """Name in a refusal what it is about."""
+    try:
+        yield
+    except InvalidParameter as refusal:
+        raise InvalidSchema(f"{subject} {refusal}") from None
+    except OverflowError:
+        raise InvalidSchema(f"{subject} holds a number that is too large") from None

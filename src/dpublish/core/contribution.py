@@ -1,14 +1,13 @@
 """How many rows of a unit are kept: a public number, or a private quantile of rows per unit."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from typing import Literal
 
 import numpy as np
 
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, bounded_schema
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.quantile import rank_range
@@ -62,7 +61,7 @@ def require_share(epsilon: Fraction) -> None:
 
 def record_schema(schema: Schema, columns: Sequence[str]) -> Schema:
     """Describe the bounded table: some columns of single records."""
-    return replace(schema, columns=tuple(schema[name] for name in columns), unit=None)
+    return bounded_schema(schema, (schema[name] for name in columns))
 
 
 def choose_contribution(

@@ -4,8 +4,7 @@ Bounds, lists of values and taxonomies come from public knowledge (a code book, 
 questionnaire), never from the rows: whatever is learned from the rows has to be paid for.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -20,12 +19,14 @@ from dpublish.data.column import (
     NumberColumn,
     require_distinct,
 )
+from dpublish.data.column_function import ColumnFunction, settle_functions
 from dpublish.data.date_column import DateColumn, DatePart, DatePartColumn, cut_dates
 from dpublish.data.interval import Partition, cut_at, equal_bins, order_intervals, whole_bins
 from dpublish.data.periods import DateKind
 from dpublish.data.stamps import UTC_NAME
+from dpublish.data.statements import Combination, KnownTotal, settle_statements
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
-from dpublish.errors import InvalidParameter, InvalidSchema, require_count, require_known
+from dpublish.errors import InvalidParameter, InvalidSchema, about, require_count, require_known
 from dpublish.privacy.neighbors import (
     PERSON,
     AddRemoveRecord,
@@ -49,6 +50,12 @@ class Schema:
             row is a person of its own.
         name: What the table is called in reports.
         unit_name: What one unit is, for messages, if it is no person: a basket, a household.
+        impossible: Combinations of values that no record can have.
+        totals: Numbers of records that were published elsewhere.
+        functions: Columns that follow from others, in an order in which they can be filled in;
+            parts of dates are among them by themselves.
+
+    Statements are public facts.  A schema of fewer columns keeps those whose columns it keeps.
 
     >>> schema = Schema((column("age", "integer", bounds=[17, 90]),))
     >>> schema["age"].size, schema.names
@@ -59,6 +66,9 @@ class Schema:
     unit: str | None = None
     name: str = "table"
     unit_name: str | None = field(default=None, compare=False)
+    impossible: tuple[Combination, ...] = ()
+    totals: tuple[KnownTotal, ...] = ()
+    functions: tuple[ColumnFunction, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -72,6 +82,17 @@ class Schema:
             )
         if self.unit_name is not None:
             require_noun(self.unit_name)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Fit what is stated to the columns."""
+        facts = settle_statements(self._by_name, self.impossible, self.totals)
+        settled = {
+            **{"impossible": facts.impossible, "totals": facts.totals},
+            "functions": settle_functions(self._by_name, self.functions),
+        }
+        for name, statements in settled.items():
+            object.__setattr__(self, name, statements)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Schema":
@@ -118,6 +139,14 @@ class Schema:
 def keep_columns(schema: Schema, names: Collection[str]) -> Schema:
     """Keep the columns of these names, in the schema's order; other names are ignored."""
     return replace(schema, columns=tuple(x for x in schema.columns if x.name in names))
+
+
+def bounded_schema(schema: Schema, columns: Iterable[Column]) -> Schema:
+    """Describe the rows that are kept of each unit: records of their own.
+
+    Known totals count all rows of the table, so none is known of those that are kept.
+    """
+    return replace(schema, columns=tuple(columns), unit=None, totals=())
 
 
 def refuse_unit(schema: Schema) -> None:
@@ -302,17 +331,6 @@ def _declare_part(
     if kind not in (None, "ordinal"):
         raise InvalidSchema(f"kind ({kind}) must be ordinal for a part of a date; remove it")
     return DatePartColumn.of(name, source, part)
-
-
-@contextmanager
-def about(subject: str) -> Iterator[None]:
-    """Name in a refusal what it is about."""
-    try:
-        yield
-    except InvalidParameter as refusal:
-        raise InvalidSchema(f"{subject} {refusal}") from None
-    except OverflowError:
-        raise InvalidSchema(f"{subject} holds a number that is too large") from None
 
 
 def _check_settings(

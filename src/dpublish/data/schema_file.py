@@ -22,19 +22,29 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
 from dpublish.data.code_list import CODE_ENDINGS, code_tree, distinct_codes, read_code_list
 from dpublish.data.column import Column, NumberColumn
+from dpublish.data.column_function import ColumnFunction
 from dpublish.data.date_column import DateColumn, DatePartColumn
+from dpublish.data.fact_file import (
+    FUNCTION_KEYS,
+    plain_facts,
+    plain_function,
+    read_function,
+    read_impossible,
+    read_totals,
+)
+from dpublish.data.file_keys import convert_keys
 from dpublish.data.interval import Partition, whole_bins
 from dpublish.data.periods import write_bounds
-from dpublish.data.schema import Schema, about, column
+from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
-from dpublish.errors import InputError, InvalidSchema, require_known
+from dpublish.errors import InputError, InvalidSchema, about, require_known
 
 
 class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,6 +73,9 @@ class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     format: str | None = None
     source: str | dict[str, Any] | None = msgspec.field(default=None, name="from")
     part: Literal["weekday", "hour", "month", "day", "quarter", "year"] | None = None
+    function: str | None = None
+    function_of: str | None = None
+    map: dict[str, str | int | float | bool] | str | None = None
 
 
 class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,9 +85,10 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
     name: str = "table"
     unit: str | None = None
     unit_name: str | None = None
+    impossible: list[Any] = []
+    totals: list[Any] = []
 
 
-_File = TypeVar("_File", _ColumnFile, _SchemaFile, _CodeFile)
 _COLUMN_KEYS = {
     "kind": '"numeric", "integer", "date", "datetime", "category" or "ordinal"',
     "bounds": "a list of two numbers or dates, [low, high]",
@@ -91,6 +105,9 @@ _COLUMN_KEYS = {
     "format": 'text, such as "%d.%m.%Y"',
     "from": "text, the name of a column of dates",
     "part": '"weekday", "hour", "month", "day", "quarter" or "year"',
+    "function": "text, an expression of other columns, such as weight / height ** 2",
+    "function_of": "text, the name of the column that map is about",
+    "map": "a table of values, { from = to }, or the name of a CSV file of them",
 }
 _CODE_KEYS = {
     "file": "text, the name of a CSV file",
@@ -102,6 +119,8 @@ _SCHEMA_KEYS = {
     "name": "text",
     "unit": "text, the name of a column",
     "unit_name": "text, what one unit is if it is no person: basket, household",
+    "impossible": "tables [[impossible]], each with where",
+    "totals": "tables [[totals]], each with count, where and source",
 }
 
 
@@ -126,7 +145,7 @@ def to_dict(schema: Schema) -> dict[str, Any]:
     {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
     """
     columns = [{"name": each.name, **_plain_column(each, schema)} for each in schema.columns]
-    return {"name": schema.name, **_plain_unit(schema), "columns": columns}
+    return {"name": schema.name, **_plain_unit(schema), "columns": columns, **plain_facts(schema)}
 
 
 def from_dict(plain: Mapping[str, Any]) -> Schema:
@@ -153,6 +172,10 @@ def dumps_toml(schema: Schema) -> str:
             f"{key} = {toml_value(value)}\n" for key, value in _plain_column(each, schema).items()
         ]
         blocks.append(f"[columns.{toml_key(each.name)}]\n" + "".join(lines))
+    for kind, tables in plain_facts(schema).items():
+        for table in tables:
+            lines = [f"{key} = {toml_value(value)}\n" for key, value in table.items()]
+            blocks.append(f"[[{kind}]]\n" + "".join(lines))
     return "\n".join(blocks)
 
 
@@ -173,7 +196,7 @@ def _plain_column(each: Column, schema: Schema) -> dict[str, Any]:
         settings["branching"] = each.branching
     if each.missing != "refuse":
         settings["missing"] = each.missing
-    return settings
+    return settings | plain_function(each.name, schema)
 
 
 def _plain_domain(each: Column) -> dict[str, Any]:
@@ -221,15 +244,17 @@ def _plain_partition(cells: Partition) -> dict[str, Any]:
 
 
 def _read_schema(plain: object, folder: Path | None) -> Schema:
-    top = _convert(plain, _SchemaFile, _SCHEMA_KEYS)
+    top = convert_keys(plain, _SchemaFile, _SCHEMA_KEYS)
     pairs = [*(top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns))]
     found: dict[int, Column] = {}
+    functions: list[ColumnFunction] = []
     refusals: dict[int, str] = {}
     # Parts of dates come last: each needs the column that it is taken from.
     for number in sorted(range(len(pairs)), key=lambda at: "from" in pairs[at][1]):
         name, keys = pairs[number]
         try:
             found[number] = _read_column(name, keys, folder, tuple(found.values()))
+            functions += read_function(name, keys, folder)
         except InvalidSchema as refusal:
             is_faulty = any(pairs[at][0] == keys.get("from") for at in refusals)
             if not is_faulty:  # else it is said of the column that the part is taken from
@@ -242,7 +267,15 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
     if top.unit_name is not None and top.unit is None:
         raise InvalidSchema("unit_name says what a unit is, and there is none; name it in unit")
     columns = tuple(found[number] for number in sorted(found))
-    return Schema(columns, unit=top.unit, name=top.name, unit_name=top.unit_name)
+    return Schema(
+        columns,
+        unit=top.unit,
+        name=top.name,
+        unit_name=top.unit_name,
+        impossible=read_impossible(top.impossible),
+        totals=read_totals(top.totals),
+        functions=tuple(functions),
+    )
 
 
 def _named(keys: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -256,7 +289,7 @@ def _read_column(
     name: str, keys: dict[str, Any], folder: Path | None, known: Sequence[Column] = ()
 ) -> Column:
     with about(f"column {name!r}:"):
-        found = _convert(keys, _ColumnFile, _COLUMN_KEYS)
+        found = convert_keys(keys, _ColumnFile, _COLUMN_KEYS)
         listed = _read_values(found, folder)
         if isinstance(found.taxonomy, str) and found.taxonomy.lower().endswith(CODE_ENDINGS):
             found.taxonomy = _read_groups(found, listed, folder)
@@ -270,7 +303,8 @@ def _read_column(
             raise InvalidSchema(f"kind is missing; it must be {_COLUMN_KEYS['kind']}")
         if found.bounds is not None and found.kind in ("numeric", "integer"):
             _require_numbers(found.bounds)
-    del settings["taxonomy_key"]
+    for key in ("taxonomy_key", *FUNCTION_KEYS):
+        del settings[key]
     return column(name, **settings)
 
 
@@ -280,7 +314,7 @@ def _read_values(found: _ColumnFile, folder: Path | None) -> _CodeFile | None:
         return None
     with about("values:"):
         keys = {"file": found.values} if isinstance(found.values, str) else found.values
-        listed = _convert(keys, _CodeFile, _CODE_KEYS)
+        listed = convert_keys(keys, _CodeFile, _CODE_KEYS)
     if folder is None:
         raise InvalidSchema("values must be a list here, not the name of a file")
     if found.codes is not None:
@@ -355,21 +389,6 @@ def _read_taxonomy(name: str, found: _ColumnFile, folder: Path | None) -> object
         if key in trees:
             return trees[key]
     raise InvalidSchema(f"taxonomy file {path} has no tree for it; name one in taxonomy_key")
-
-
-def _convert(plain: object, target: type[_File], keys: Mapping[str, str]) -> _File:
-    """Check keys and types; say which key is wrong and what to write instead."""
-    try:
-        return msgspec.convert(plain, target)
-    except msgspec.ValidationError as failure:
-        fault = str(failure)
-    if unknown := re.search(r"unknown field `(.*)`", fault, re.DOTALL):
-        require_known("key", unknown[1], keys)
-    if absent := re.search(r"required field `(\w+)`", fault):
-        raise InvalidSchema(f"{absent[1]} is missing; it must be {keys[absent[1]]}")
-    if wrong := re.search(r"`\$\.(\w+)", fault):
-        raise InvalidSchema(f"{wrong[1]} must be {keys[wrong[1]]}")
-    raise InvalidSchema("must be a table of keys and values")
 
 
 def toml_value(value: Any, indent: str = "") -> str:

@@ -12,7 +12,7 @@ unit once; what remains is one bit a row, by which later scans leave rows out.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import shake_256
 from typing import Any, NamedTuple, NoReturn
 
@@ -35,7 +35,7 @@ from dpublish.data.engines.source import (
 )
 from dpublish.data.engines.units import UnitNumbers, as_integers, needed_columns, to_units
 from dpublish.data.lowest import Lowest
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, bounded_schema
 from dpublish.data.stamps import write_stamps
 from dpublish.errors import InvalidParameter, UnreadableData, require_count
 from dpublish.types import IntArray
@@ -101,7 +101,7 @@ class Bound:
         columns = {column.name: column for column in schema.columns}
         if self.lowest is not None:
             columns[self.lowest.column.name] = self.lowest.column
-        return replace(schema, columns=tuple(columns.values()), unit=None)
+        return bounded_schema(schema, columns.values())
 
 
 class _Noted(NamedTuple):
