@@ -2,10 +2,12 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
 from dpublish.core.folder.folder import load
+from dpublish.methods.histogram.released import HistogramRelease
 
 QUERIES = ["age in 30..39", "sex = Male", "", "age >= 35 and sex = Female", "sex = Male"]
 
@@ -42,6 +44,32 @@ def test_a_workload_is_printed_as_a_table_or_as_csv(run, published):
     )
     assert [row["query"] for row in rows] == [query for query in QUERIES if query]
     assert float(rows[0]["low"]) <= float(rows[0]["value"]) <= float(rows[0]["high"])
+
+
+def test_every_form_of_an_answer_names_the_kind_of_its_interval(run, published, monkeypatch):
+    plain = HistogramRelease.count
+
+    def count(self, query="", *, confidence=0.95):
+        found = plain(self, query, confidence=confidence)
+        if "Male" in query:
+            return replace(found, assumption="sexes follow a model", kind="model")
+        return replace(found, low=None, high=None) if "age" in query else found
+
+    monkeypatch.setattr(HistogramRelease, "count", count)
+    kinds = {"sex = Male": "model", "sex = Female": "confidence", "age < 30": None}
+    write(published, kinds)
+    words = ("count", "out", "--workload", "queries.txt")
+    assert {one["query"]: one["interval"] for one in run(*words, "--json").json()} == kinds
+    rows = csv.DictReader(io.StringIO(run(*words, "--csv").out))
+    assert {row["query"]: row["interval"] or None for row in rows} == kinds
+    told = run(*words).out.splitlines()
+    assert told[0].split() == ["query", "count", "low", "high", "interval"]
+    assert [line.split()[-1] for line in told[1:4]] == ["model", "confidence", "-"]
+    assert "  note: sexes follow a model" in told
+    single = run("count", "out", "sex = Male")
+    assert "(95 % model interval " in single.out
+    assert "  note: sexes follow a model\n" in single.out
+    assert run("count", "out", "sex = Male", "--json").json()["interval"] == "model"
 
 
 def test_a_workload_comes_from_standard_input_too(run, published, monkeypatch):

@@ -20,7 +20,7 @@ Ask = Callable[[str], Answer]
 
 PLAIN_COUNT = "a plain count of rows in the clear: the file is read as public, nothing is protected"
 _LONGEST = 100_000
-_HEADERS = ("query", "value", "low", "high", "confidence", "assumption", "counts")
+_HEADERS = ("query", "value", "low", "high", "confidence", "assumption", "counts", "interval")
 
 
 def asker(source: str, schema_path: str | None, confidence: float, time: str | None = None) -> Ask:
@@ -115,7 +115,7 @@ def say_answers(
         emit(text.getvalue())
     else:
         shown = [[query, *_told(answer)] for query, answer in zip(texts, answers, strict=True)]
-        say_table(["query", "count", "low", "high"], shown)
+        say_table(["query", "count", "low", "high", "interval"], shown)
         for counted in dict.fromkeys(a.counts for a in answers if a.counts):
             say(f"  counted: {counted}")
         for note in dict.fromkeys(a.assumption for a in answers if a.assumption):
@@ -124,4 +124,5 @@ def say_answers(
 
 def _told(answer: Answer) -> list[str]:
     numbers = (answer.value, answer.low, answer.high)
-    return ["-" if n is None else f"{n:,.1f}".removesuffix(".0") for n in numbers]
+    told = ["-" if n is None else f"{n:,.1f}".removesuffix(".0") for n in numbers]
+    return [*told, answer.interval or "-"]

@@ -1,9 +1,13 @@
-"""An answer with a confidence interval."""
+"""An answer with an interval, and on what the interval rests."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from dpublish.accuracy.rounding import format_number
+from dpublish.errors import InvalidParameter, require_known
+
+IntervalKind = Literal["confidence", "model"]
+"""On what an interval rests: on the noise alone, or on a model too."""
 
 
 @dataclass(frozen=True)
@@ -14,8 +18,16 @@ class Answer:
     12.2 (95 % confidence interval 10 to 1,234.5)
 
     Without an interval (`low` and `high` are None) no honest one is known.
-    The interval covers the noise.  What it does not cover, such as records assumed to lie
-    evenly within a cell, is stated in `assumption`; `counts` says which records were counted.
+
+    The `kind` says on what the interval rests.  A "confidence" interval covers the noise, whose
+    distribution is known: it holds with the stated probability.  What it does not cover, such
+    as records assumed to lie evenly within a cell, is stated in `assumption`.  A "model"
+    interval holds with that probability only if a model fits; which one, `assumption` states.
+
+    >>> print(Answer(1234, 1100, 1300, 0.95, "age and pay follow a copula", kind="model"))
+    1,234 (95 % model interval 1,100 to 1,300)
+
+    `counts` says which records were counted.
     """
 
     value: float
@@ -24,10 +36,23 @@ class Answer:
     confidence: float
     assumption: str | None = None
     counts: str | None = field(default=None, compare=False, repr=False)
+    kind: IntervalKind = field(default="confidence", kw_only=True)
+
+    def __post_init__(self) -> None:
+        require_known("kind of interval", self.kind, get_args(IntervalKind))
+        if self.kind == "model" and not self.assumption:
+            raise InvalidParameter("an answer that rests on a model must state it as assumption")
+
+    @property
+    def interval(self) -> IntervalKind | None:
+        """The kind of the interval; None where there is no interval."""
+        return None if self.low is None or self.high is None else self.kind
 
     def to_dict(self) -> dict[str, Any]:
-        """Turn the answer into plain values for a file."""
-        return asdict(self)
+        """Turn the answer into plain values for a file; `interval` is the kind, if there is one."""
+        plain = asdict(self)
+        del plain["kind"]  # without an interval it would say something of none
+        return plain | {"interval": self.interval}
 
     def __str__(self) -> str:
         value = _written(max(self.value, 0.0))  # no count is negative, though an estimate may be
@@ -35,7 +60,7 @@ class Answer:
             return f"{value} (no confidence interval is offered)"
         interval = f"{_written(self.low)} to {_written(self.high)}"
         percent = format_number(100 * self.confidence, 14)
-        return f"{value} ({percent} % confidence interval {interval})"
+        return f"{value} ({percent} % {self.kind} interval {interval})"
 
 
 def _written(number: float) -> str:

@@ -10,6 +10,8 @@ RESERVED = frozenset({"cell_number", "noisy_count", "estimated_count"})
 """Column names that published tables of counts use themselves."""
 MAX_ROWS = 100_000_000
 """Most synthetic rows that are drawn at once."""
+MAX_STREAMED_ROWS = 10_000_000_000
+"""Most synthetic rows that are drawn batch by batch."""
 
 
 class NoisySize(NamedTuple):

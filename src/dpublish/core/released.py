@@ -21,8 +21,9 @@ How a released value is written::
 Each field states where it is kept: in a column of a published table, or in the metadata.  From
 that follow `metadata`, `from_parts` and equality.  A value that is kept in another way writes
 `metadata` and `read_parts` itself.  `rows` begins with `row_generator`, which checks the
-request.  A released value never asks which method made it: what its answers depend on is a
-field.
+request; a value that can draw rows batch by batch, or rows that satisfy conditions, writes
+`row_batches` as well.  A released value never asks which method made it: what its answers
+depend on is a field.
 """
 
 import os
@@ -54,6 +55,9 @@ Metadata = Mapping[str, Any]
 Tables = Mapping[str, pa.Table]
 """Published tables by name."""
 
+BATCH_ROWS = 1 << 18
+"""Number of synthetic rows in a batch, unless another is wanted."""
+
 _DESCRIPTION = b"description"  # key of the fields' metadata
 
 
@@ -74,6 +78,18 @@ def field_description(field: pa.Field) -> str | None:
     """Return what `describe_field` attached, if anything."""
     words = (field.metadata or {}).get(_DESCRIPTION)
     return None if words is None else words.decode("utf-8", "replace")
+
+
+def in_batches(table: pa.Table, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Cut a table into batches of at most so many rows; one without rows is one batch.
+
+    >>> [batch.num_rows for batch in in_batches(pa.table({"age": [3, 1, 4, 1, 5]}), 2)]
+    [2, 2, 1]
+    """
+    if not table.num_rows:
+        yield pa.RecordBatch.from_pylist([], table.schema)
+    for start in range(0, table.num_rows, batch_size):
+        yield from table.slice(start, batch_size).combine_chunks().to_batches()
 
 
 # --- Where a field is kept --------------------------------------------------------------------
@@ -225,13 +241,38 @@ class Release(ABC):
         """Draw synthetic rows; free, as often and as many as wanted."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not give synthetic rows")
 
+    def row_batches(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: str = "",
+        batch_size: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Draw synthetic rows batch by batch, so that a file of any size can be written; free.
+
+        There is at least one batch, and all have the same fields; columns of texts may be
+        dictionary-encoded.  With a seed the rows are the same for every `batch_size`.  This
+        one draws all rows at once and cuts them.  A value that draws each batch when it is
+        wanted may give up to `MAX_STREAMED_ROWS`, and may take `where`: a query, such as
+        "sex = Female", that all rows satisfy.  Wrong requests are refused by the call itself,
+        before the first batch.
+        """
+        if where.strip() and type(self).rows is not Release.rows:
+            raise InvalidQuery(
+                f"a release of kind {self.kind!r} does not draw rows that satisfy conditions; "
+                "draw rows and filter them"
+            )
+        require_count(batch_size=batch_size)
+        return in_batches(self.rows(n, seed=seed), batch_size)
+
     def row_generator(
-        self, n: int | None, seed: int | None, *, counted: float
+        self, n: int | None, seed: int | None, *, counted: float, most: int = MAX_ROWS
     ) -> np.random.Generator:
         """Check a request for `n` rows, or as many as were `counted`, and seed a generator."""
         require_count(seed=0 if seed is None else seed, n=0 if n is None else n, at_least=0)
-        if (counted if n is None else n) > MAX_ROWS:
-            raise InvalidParameter(f"at most {MAX_ROWS:,} rows are drawn at once; name a number")
+        if (counted if n is None else n) > most:
+            raise InvalidParameter(f"at most {most:,} rows are drawn at once; name a number")
         return plain_generator(seed)
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:

@@ -186,6 +186,20 @@ def test_the_interval_of_a_weighted_count_allows_for_who_is_in_which_part(change
         assert naive < 200
 
 
+def test_a_sum_rests_on_the_model_of_any_of_its_parts(monkeypatch):
+    parts = part(LOW, 300.0), part(HIGH, 300.0)
+    assert make(*parts).count("sex = Male").kind == "confidence"
+    plain, modeled = type(parts[1].release).count, parts[1].release
+
+    def count(self, query="", *, confidence=0.95):
+        found = plain(self, query, confidence=confidence)
+        return replace(found, assumption="a model fits", kind="model") if self is modeled else found
+
+    monkeypatch.setattr(type(modeled), "count", count)
+    answer = make(*parts).count("sex = Male")
+    assert (answer.kind, answer.assumption) == ("model", "a model fits")
+
+
 def test_no_interval_is_offered_where_one_would_not_hold():
     noisy = sure(400, 700, mode="levels").count()
     assert noisy.low is None

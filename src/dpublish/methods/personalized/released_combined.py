@@ -88,7 +88,15 @@ class PersonalCount:
             return Answer(value, None, None, confidence, self._assumption(answers, why))
         whole = self._join(widths, self._deviation(answers, widths, asked), confidence)
         low, high = max(value - whole, 0.0), max(value + whole, 0.0)
-        return Answer(value, low, high, confidence, self._assumption(answers, None))
+        on_model = any(answer.kind == "model" for answer in answers)
+        return Answer(
+            value,
+            low,
+            high,
+            confidence,
+            self._assumption(answers, None),
+            kind="model" if on_model else "confidence",
+        )
 
     @property
     def is_scaled(self) -> bool:
