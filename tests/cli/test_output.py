@@ -8,7 +8,8 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.output import printable, say_json, say_table
-from dpublish.cli.table_file import without_formulas
+from dpublish.cli.table_file import without_formulas, write_table
+from dpublish.errors import InputError
 
 NASTY = "age\x1b]0;owned\x07\x9b2J\u202e\u2066\nspent: 0"
 TOML_NAME = json.dumps(NASTY)
@@ -106,17 +107,23 @@ def test_rows_are_written_whole_or_not_at_all(release, run, workdir, monkeypatch
     assert release().code == 0
     before = sorted(workdir.iterdir())
 
-    def half(table, path, *_, **__):
+    def half(path, *_, **__):
         with open(path, "wb") as file:
             file.write(b"half")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pq, "write_table", half)
-        patched.setattr(csv, "write_csv", half)
-        patched.setattr("pyarrow.feather.write_feather", half)
+        patched.setattr(pq, "ParquetWriter", half)
+        patched.setattr(csv, "CSVWriter", half)
+        patched.setattr("pyarrow.ipc.new_file", half)
         done = run("rows", "out", "-o", f"rows.{ending}")
     assert done.code == 3
     assert "No space left on device" in done.err
+    assert sorted(workdir.iterdir()) == before
+    with monkeypatch.context() as patched:
+        for name in ("parquet.write_table", "csv.write_csv", "feather.write_feather"):
+            patched.setattr(f"pyarrow.{name}", lambda _, path, **__: half(path))
+        with pytest.raises(InputError, match="No space left"):
+            write_table(pa.table({"n": [1]}), workdir / f"rows.{ending}")
     assert sorted(workdir.iterdir()) == before
     assert run("rows", "out", "-o", f"rows.{ending}").code == 0

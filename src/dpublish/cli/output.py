@@ -129,7 +129,8 @@ def show_progress() -> Iterator[Progress | None]:
         task = bar.add_task("", total=None)
 
         def show(done: int, total: int, label: str) -> None:
-            bar.update(task, completed=done, total=total, description=escape(printable(label)))
+            said = escape(printable(label))
+            bar.update(task, completed=done, total=total or None, description=said)  # 0: unknown
 
         yield show
 

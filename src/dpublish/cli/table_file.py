@@ -1,7 +1,12 @@
 """Write tables for users: the file's ending says in which format."""
 
 import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,24 +47,64 @@ def write_table(table: pa.Table, path: Path) -> None:
         _write(table, draft, path.suffix)
 
 
-def without_formulas(table: pa.Table) -> pa.Table:
+def write_batches(
+    batches: Iterable[pa.RecordBatch], path: Path, *, show: Callable[[int], None] | None = None
+) -> int:
+    """Write batches as they come, whole or not at all; return the number of rows.
+
+    The format is the one that the file's ending names.  Columns that are dictionary-encoded
+    are stored as their plain values.  While one batch is written the next one is made, so that
+    at most three are in memory.  There is at least one batch, and all have the same fields.
+
+    With `show`, it is told the number of rows so far.
+    """
+    coming = iter(batches)
+    first = next(coming)
+    schema, coming = first.schema, chain((first,), coming)
+    del first  # a batch that is written is forgotten
+    rows = 0
+    with (
+        whole_file(path) as draft,
+        _BatchWriter(schema, draft, path.suffix) as writer,
+        ThreadPoolExecutor(1) as other,
+    ):
+        writing = None
+        for batch in coming:
+            if writing is not None:
+                writing.result()
+            writing = other.submit(writer.write, batch)
+            rows += batch.num_rows
+            if show is not None:
+                show(rows)
+        if writing is not None:
+            writing.result()
+    return rows
+
+
+def without_formulas(table: Any) -> Any:
     """Put an apostrophe before names and texts that a spreadsheet would run as formulas.
 
-    Numbers stay as they are, also texts that are numbers, such as `-5`.
+    Numbers stay as they are, also texts that are numbers, such as `-5`.  Takes a table or a
+    batch, and returns the same.
 
     >>> table = pa.table({"note": ["=1+1", "-5", "plain"], "n": [-1, 2, 3]})
     >>> without_formulas(table).to_pydict()
     {'note': ["'=1+1", '-5', 'plain'], 'n': [-1, 2, 3]}
     """
-    names = [_harmless(name) for name in table.column_names]
-    return pa.table([_harmless_column(column) for column in table.columns], names=names)
+    names = [_harmless(name) for name in table.schema.names]
+    columns = [_harmless_column(column) for column in table.columns]
+    return type(table).from_arrays(columns, names=names)
 
 
-def _harmless_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+def _harmless_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    kind = _plain_type(column.type)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return column
-    return pa.array([None if v is None else _harmless(v) for v in column.to_pylist()], kind)
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_harmless_column(chunk) for chunk in column.chunks], kind)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    texts = [None if text is None else _harmless(text) for text in encoded.dictionary.to_pylist()]
+    return pa.array(texts, kind).take(encoded.indices)  # each text is looked at once
 
 
 def _harmless(text: str) -> str:
@@ -81,3 +126,53 @@ def _write(table: pa.Table, path: Path, ending: str) -> None:
         from pyarrow import feather
 
         feather.write_feather(table, str(path), compression="uncompressed")
+
+
+class _BatchWriter:
+    """A file of one format to which batches are written."""
+
+    def __init__(self, schema: pa.Schema, path: Path, ending: str) -> None:
+        self._lock = Lock()  # a second Ctrl-C must not close the file while another thread writes
+        plain = pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
+        self._schema, self._prepare = plain, _decoded
+        if ending == ".parquet":
+            import pyarrow.parquet as pq
+
+            # Texts that come with their dictionary are written twice as fast.  The file stores
+            # plain texts; only its copy of our schema would say otherwise.
+            self._writer = pq.ParquetWriter(path, schema, store_schema=schema.equals(plain))
+            self._schema, self._prepare = schema, _without_null_entries
+        elif ending == ".csv":
+            from pyarrow import csv
+
+            self._writer = csv.CSVWriter(path, plain)
+        else:
+            self._writer = pa.ipc.new_file(str(path), plain)
+
+    def __enter__(self) -> "_BatchWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write one batch."""
+        columns = [self._prepare(column) for column in batch.columns]
+        with self._lock:
+            self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _without_null_entries(column: pa.Array) -> pa.Array:
+    """Encode anew where a dictionary has null among its entries, which Parquet does not write."""
+    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+        return column.dictionary_decode().dictionary_encode().cast(column.type)
+    return column

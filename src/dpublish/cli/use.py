@@ -1,18 +1,29 @@
 """`dpublish rows`, `count`, `predict` and `report`: use a release; all of it is free."""
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.cli.group import complete_files
-from dpublish.cli.output import json_option, say
-from dpublish.cli.table_file import page_path, require_new_file, without_formulas, write_table
+from dpublish.cli.output import json_option, say, show_progress
+from dpublish.cli.table_file import (
+    page_path,
+    require_new_file,
+    without_formulas,
+    write_batches,
+    write_table,
+)
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
+from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.storage.files import write_text
+
+_MOST_BATCHES = 8192  # each is a row group of a Parquet file, which costs memory until its end
 
 _table_file = click.option(
     "-o",
@@ -27,6 +38,12 @@ _table_file = click.option(
 @click.argument("release", shell_complete=complete_files)
 @click.option("-n", "--number", type=int, help="How many rows; as many as were counted if absent.")
 @_table_file
+@click.option(
+    "--where",
+    default="",
+    metavar="QUERY",
+    help="Draw rows that satisfy this query, from releases that can.",
+)
 @click.option("--seed", type=int, help="Draw the same rows again; harmless here.")
 @click.option(
     "--fill", is_flag=True, help="Add predictors that were left out, drawn from their domain."
@@ -40,22 +57,44 @@ def rows(
     release: str,
     number: int | None,
     output: str,
+    where: str,
     seed: int | None,
     fill: bool,
     for_spreadsheets: bool,
 ) -> None:
-    """Draw synthetic rows from a release; free."""
+    """Draw synthetic rows from a release; free.
+
+    \b
+    dpublish rows people/ -n 1000000 -o people.parquet
+    dpublish rows people/ -n 5000 --where "sex = Female and age >= 65" -o women.csv
+    """  # noqa: D301 - click keeps lines after it
     path = require_new_file(output)
     require_outside(path, release)
-    loaded = load(release)
+    drawn = _draw(load(release), number, seed, where, fill)
+    with show_progress() as progress:
+
+        def show(done: int) -> None:
+            if progress is not None:
+                progress(done, number or 0, f"{done:,} rows")
+
+        written = write_batches(
+            map(without_formulas, drawn) if for_spreadsheets else drawn, path, show=show
+        )
+    say(f"wrote {written:,} synthetic rows to {output}")
+
+
+def _draw(
+    release: Release, number: int | None, seed: int | None, where: str, fill: bool
+) -> Iterator[Any]:
+    """Draw rows in batches, larger ones where there would be too many."""
+    size = max(BATCH_ROWS, -(-(number or 0) // _MOST_BATCHES))
     if not fill:
-        table = loaded.rows(number, seed=seed)
-    elif isinstance(loaded, LabeledHistogramRelease):
-        table = loaded.rows(number, seed=seed, fill=True)
-    else:
+        return release.row_batches(number, seed=seed, where=where, batch_size=size)
+    if not isinstance(release, LabeledHistogramRelease):
         raise InvalidParameter("--fill is for releases that left predictors out")
-    write_table(without_formulas(table) if for_spreadsheets else table, path)
-    say(f"wrote {table.num_rows:,} synthetic rows to {output}")
+    if where.strip():
+        raise InvalidParameter("choose --fill or --where; draw rows with --fill and filter them")
+    return in_batches(release.rows(number, seed=seed, fill=True), size)
 
 
 @click.command()

@@ -258,7 +258,7 @@ class Release(ABC):
         "sex = Female", that all rows satisfy.  Wrong requests are refused by the call itself,
         before the first batch.
         """
-        if where.strip():
+        if where.strip() and type(self).rows is not Release.rows:
             raise InvalidQuery(
                 f"a release of kind {self.kind!r} does not draw rows that satisfy conditions; "
                 "draw rows and filter them"
