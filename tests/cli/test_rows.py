@@ -1,10 +1,12 @@
 """`dpublish rows`: batch by batch into a file of three formats, whole or not at all."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import duckdb
 import numpy as np
@@ -135,6 +137,35 @@ def test_a_disk_that_runs_full_half_way_leaves_no_file(run, published, ending):
     assert f"cannot write rows{ending}" in done.stderr
     assert "nothing is left there" in done.stderr
     assert left_in(published) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_command_that_is_stopped_half_way_leaves_nothing_under_the_name(published, number):
+    before = left_in(published)
+    script = """
+        import signal
+        from itertools import repeat
+        import pyarrow as pa
+        from dpublish.cli.main import run
+        from dpublish.methods.histogram.released import HistogramRelease
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        batch = pa.record_batch({"n": range(1000)})
+        HistogramRelease.row_batches = lambda self, n=None, **_: repeat(batch)
+        run()
+    """
+    words = [sys.executable, "-c", textwrap.dedent(script), "rows", "out", "-o", "rows.csv"]
+    with subprocess.Popen(words, cwd=published, stderr=subprocess.PIPE, text=True) as command:
+        until = time.monotonic() + 60
+        while not any(path.stat().st_size > 10_000 for path in published.glob(".*.partial")):
+            assert command.poll() is None, command.stderr.read()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        command.send_signal(number)
+        assert command.wait(60) == {signal.SIGKILL: -9}.get(number, 128 + number)
+    hidden = [path.name for path in published.glob(".*.partial")]
+    assert left_in(published) == sorted(before + hidden)
+    assert len(hidden) == (number == signal.SIGKILL)  # no one is left to remove it
 
 
 def test_a_release_that_cannot_draw_under_conditions_says_what_to_do(run, published):

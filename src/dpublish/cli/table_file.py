@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -131,6 +132,7 @@ class _BatchWriter:
     """A file of one format to which batches are written."""
 
     def __init__(self, schema: pa.Schema, path: Path, ending: str) -> None:
+        self._lock = Lock()  # a second Ctrl-C must not close the file while another thread writes
         plain = pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
         self._schema, self._prepare = plain, _decoded
         if ending == ".parquet":
@@ -151,12 +153,14 @@ class _BatchWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._writer.close()
+        with self._lock:
+            self._writer.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write one batch."""
         columns = [self._prepare(column) for column in batch.columns]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        with self._lock:
+            self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
