@@ -216,6 +216,17 @@ def test_room_is_found_if_and_only_if_there_is_some(boxes):
     assert leaves_room([Combination(where).bind(known) for where in wheres]) == is_possible
 
 
+def test_statements_beyond_a_thousand_are_refused():
+    many = tuple(Combination(f"age = {n % 99} and tens < 10") for n in range(1_001))
+    with pytest.raises(InvalidSchema, match="states 1,001 facts of a kind, more than 1,000"):
+        Schema(COLUMNS, impossible=many)
+
+
+def test_a_count_may_be_an_integer_of_numpy():
+    total = KnownTotal("size = S", count=np.int64(3))
+    assert type(total.count) is int
+
+
 def test_many_statements_are_checked_quickly():
     known = {"age": AGE, "tens": TENS}
     many = [Combination(f"age = {age} and tens < 50").bind(known) for age in range(99)]
