@@ -131,6 +131,10 @@ def test_parts_of_dates_are_functions_by_themselves():
         (Formula("years", "3"), "uses no other column"),
         (Formula("born", "age + 1"), "computes what the column cannot hold"),
         (Formula("years", "school + 1"), "no value of 'school' in the schema is one"),
+        (
+            Formula("years", "coded + 1"),
+            "no value of 'coded' in the schema is one",
+        ),  # rows have names
         (Formula("weekday", "born"), "a part of a date follows from its date already"),
         (ValueMap("years", "shool", MAP), "did you mean 'school'?"),
         (ValueMap("years", "years", MAP), "cannot follow from itself"),

@@ -63,6 +63,7 @@ def test_a_value_that_the_schema_leaves_out_contradicts_nothing():
     rows = ROWS | {"child": ["perhaps", None, "no", "no"]}
     function = Formula("child", "if(coalesce(age, 30) < 18, 'yes', 'no')")
     assert counts(rows, functions=(function,)) == [0]
+    assert counts(rows, impossible=(Combination("age < 99 and child = no"),)) == [1]
 
 
 def test_totals_are_compared_with_the_rows():

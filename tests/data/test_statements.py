@@ -5,11 +5,14 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpublish.core.contribution import record_schema
 from dpublish.data.schema import Schema, bounded_schema, column, keep_columns
+from dpublish.data.sources import open_table
 from dpublish.data.statements import Combination, KnownTotal, leaves_room
 from dpublish.errors import InvalidSchema
 
@@ -140,6 +143,9 @@ def test_rows_that_are_kept_of_each_unit_have_no_known_totals():
     bounded = bounded_schema(schema, schema.columns)
     assert bounded.impossible == schema.impossible
     assert bounded.totals == ()
+    assert record_schema(schema, ("age", "size")) == bounded
+    rows = pa.table({"age": [1, 2], "size": ["S", "M"], "person": [1, 1]})
+    assert open_table(rows, schema).bound(1, b"", ("age", "size")).schema == bounded
 
 
 def test_totals_cover_codes_as_combinations_do():

@@ -102,8 +102,8 @@ class Formula(ColumnFunction):
         column: Name of the column that is filled in.
         expression: What it is computed by, such as `weight / (height / 100) ** 2`.
 
-    >>> Formula("bmi", "weight/(height / 100)**2").describe()
-    'bmi = weight/(height / 100) ** 2'
+    >>> Formula("bmi", "weight / (height / 100) ** 2").describe()
+    'bmi = weight / (height / 100) ** 2'
     """
 
     expression: str
