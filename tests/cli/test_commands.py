@@ -345,3 +345,53 @@ def test_help_and_version_answer(run):
         "predict",
     ):
         assert run(command, "--help").code == 0
+
+
+STATED = """
+[columns.adult]
+kind = "category"
+values = ["yes", "no"]
+function = "if(age >= 18, 'yes', 'no')"
+
+[[impossible]]
+where = "age < 20 and sex = Female"
+
+[[totals]]
+where = "sex = Female"
+count = 3
+source = "Census"
+"""
+
+
+def test_a_check_lists_what_is_stated_and_counts_what_contradicts_it(run, workdir):
+    schema = workdir / "people.toml"
+    schema.write_text(schema.read_text() + STATED)
+    listed = run("schema", "check", "people.toml")
+    assert listed.code == 0
+    assert listed.out.splitlines()[1:] == [
+        '  adult = if(age >= 18, "yes", "no")',
+        "  impossible: age < 20 and sex = Female",
+        "  known total: 3 records with sex = Female (Census)",
+    ]
+    (workdir / "people.csv").write_text("age,sex,adult\n31,Female,yes\n8,Female,no\n9,Male,yes\n")
+    checked = run("schema", "check", "people.toml", "people.csv")
+    assert checked.code == 1
+    assert "adult: 1 record (33 %) contradicts what the schema states (adult = if(" in checked.out
+    assert "1 record (33 %) contradicts what the schema states (impossible: age" in checked.out
+    assert "(Census), but there are 2" in checked.out
+    told = run("schema", "check", "people.toml", "people.csv", "--json").json()
+    assert told["stated"] == [
+        {"statement": 'adult = if(age >= 18, "yes", "no")', "contradicted": 1},
+        {"statement": "impossible: age < 20 and sex = Female", "contradicted": 1},
+        {"statement": "known total: 3 records with sex = Female (Census)", "counted": 2},
+    ]
+    assert run("schema", "check", "people.toml", "--json").json()["statements"] == [
+        each["statement"] for each in told["stated"]
+    ]
+
+
+def test_a_draft_says_what_may_be_stated(run, workdir):
+    assert run("schema", "draft", "people.csv", "-o", "new.toml").code == 0
+    draft = (workdir / "new.toml").read_text()
+    for key in ("# [[impossible]]", "# [[totals]]", "function ="):
+        assert key in draft

@@ -4,6 +4,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpublish import Schema
+
 SCHEMA = """\
 [columns.age]
 kind = "integer"
@@ -101,3 +103,16 @@ def test_measured_bounds_serve_the_next_release(bounds, run):
 def test_help_names_the_command(run):
     assert "bounds" in run("schema", "--help").out
     assert "--nonnegative" in run("schema", "bounds", "--help").out
+
+
+def test_bounds_of_a_column_that_follows_from_others_are_measured_by_themselves(bounds, workdir):
+    schema = workdir / "people.toml"
+    stated = schema.read_text() + "\n[[totals]]\ncount = 4000\n"
+    function = '[columns.cost]\nfunction = "age * 10"'
+    schema.write_text(stated.replace("[columns.cost]", function))
+    done = bounds()
+    assert done.code == 0, done.err
+    entered = schema.read_text()
+    assert function in entered
+    assert "[[totals]]\ncount = 4000\n" in entered
+    assert Schema.read(schema).functions[0].describe() == "cost = age * 10"

@@ -2,7 +2,7 @@
 
 import pickle
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -95,6 +95,7 @@ def test_a_table_may_name_groups_bins_codes_and_missing_values():
     groups = ValueMap("level", "school", {"School": "low", "College": "high"})
     assert filled(groups, school=["HS-grad", "Masters"]) == ["low", "high"]
     codes = ValueMap("level", "coded", {2: "low", "Male": "high"})
+    assert codes == ValueMap("level", "coded", {"2": "low", "Male": "high"})
     assert filled(codes, coded=["Female", "Male"]) == ["low", "high"]
     bins = {"[0, 25)": 1, "[25, 50)": 2, "[50, 75)": 3, "[75, 100]": 4, "(missing)": 5}
     assert filled(ValueMap("years", "pay", bins), pay=[0.0, 60.0, None]) == [1, 3, 5]
@@ -130,6 +131,10 @@ def test_parts_of_dates_are_functions_by_themselves():
         (Formula("years", "3"), "uses no other column"),
         (Formula("born", "age + 1"), "computes what the column cannot hold"),
         (Formula("years", "school + 1"), "no value of 'school' in the schema is one"),
+        (
+            Formula("years", "coded + 1"),
+            "no value of 'coded' in the schema is one",
+        ),  # rows have names
         (Formula("weekday", "born"), "a part of a date follows from its date already"),
         (ValueMap("years", "shool", MAP), "did you mean 'school'?"),
         (ValueMap("years", "years", MAP), "cannot follow from itself"),
@@ -155,6 +160,18 @@ def test_functions_that_cannot_be_computed_are_refused(function, told):
 def test_an_expression_that_cannot_be_read_is_refused_at_once():
     with pytest.raises(InvalidSchema, match="function of 'years'"):
         Formula("years", "age +")
+
+
+def test_a_table_holds_plain_values_only():
+    with pytest.raises(InvalidSchema, match="'years': map must hold texts"):
+        ValueMap("years", "school", MAP | {"None": date(2023, 1, 1)})
+
+
+def test_times_are_those_of_the_wall_clock():
+    seen = column("seen", "datetime", bounds=["2023", "2024"], bins="day", time_zone="Europe/Paris")
+    rows = pa.table({"seen": pa.array([datetime(2023, 7, 1, 23, 30)], pa.timestamp("s"))})
+    schema = Schema((seen, YEARS), functions=(Formula("years", "hour(seen) - 10"),))
+    assert schema.functions[0].fill(rows).to_pylist() == [13]
 
 
 def test_circles_and_second_functions_are_refused():
@@ -189,7 +206,17 @@ def test_schemas_with_functions_are_values():
     assert one != Schema(COLUMNS)
     again = pickle.loads(pickle.dumps(one))
     assert again == one
-    assert again.functions[0].fill(pa.table({"age": [20]})).to_pylist() == ["high"]
+    assert again.functions[1].fill(pa.table({"age": [20]})).to_pylist() == ["high"]
+
+
+def test_the_order_of_functions_does_not_depend_on_how_they_were_written():
+    functions = (Formula("years", "age - 6"), Formula("pay", "years"), Formula("level", "school"))
+    one, other = (
+        Schema((*COLUMNS, WEEKDAY), functions=each) for each in (functions, functions[::-1])
+    )
+    assert one == other
+    order = [each.column for each in one.functions]
+    assert order.index("years") < order.index("pay")
 
 
 def test_an_unbound_function_says_what_to_do():

@@ -1,6 +1,7 @@
 """A line is put into a schema file; all else in it stays as it is."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,33 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
 def test_a_table_within_the_column_is_not_taken_for_the_column():
     text = '[columns.cost.more]\na = 1\n\n[columns.cost]\nkind = "numeric"\n'
     assert with_keys(FILE, text, "cost", BOUNDS) == text + "bounds = [0, 500]\n"
+
+
+STATED = """\
+[columns.cost]
+kind = "numeric"
+# bounds = [ , ]  # fill in
+function_of = "ward"
+map = { A = 10, B = 20 }
+
+[columns.ward]
+kind = "category"
+values = ["A", "B"]
+
+[[impossible]]  # by the house rules
+where = "ward = A and cost < 100"
+
+[[totals]]
+count = 10
+"""
+
+
+def test_statements_stay_when_bounds_are_entered():
+    edited = with_keys(Path("a.toml"), STATED, "cost", {"bounds": [0, 500]})
+    assert edited == STATED.replace("# bounds = [ , ]  # fill in", "bounds = [0, 500]")
+    added = with_keys(Path("a.toml"), STATED, "age", {"kind": "integer", "bounds": [0, 99]})
+    assert added.startswith(STATED)
+    assert tomllib.loads(added)["totals"] == [{"count": 10}]
+    plain = tomllib.loads(STATED)
+    as_json = json.loads(with_keys(Path("a.json"), json.dumps(plain), "cost", {"bounds": [0, 1]}))
+    assert as_json["impossible"] == plain["impossible"]

@@ -5,11 +5,14 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpublish.core.contribution import record_schema
 from dpublish.data.schema import Schema, bounded_schema, column, keep_columns
+from dpublish.data.sources import open_table
 from dpublish.data.statements import Combination, KnownTotal, leaves_room
 from dpublish.errors import InvalidSchema
 
@@ -140,6 +143,9 @@ def test_rows_that_are_kept_of_each_unit_have_no_known_totals():
     bounded = bounded_schema(schema, schema.columns)
     assert bounded.impossible == schema.impossible
     assert bounded.totals == ()
+    assert record_schema(schema, ("age", "size")) == bounded
+    rows = pa.table({"age": [1, 2], "size": ["S", "M"], "person": [1, 1]})
+    assert open_table(rows, schema).bound(1, b"", ("age", "size")).schema == bounded
 
 
 def test_totals_cover_codes_as_combinations_do():
@@ -214,6 +220,17 @@ def test_room_is_found_if_and_only_if_there_is_some(boxes):
         for cell in product("012", repeat=3)
     )
     assert leaves_room([Combination(where).bind(known) for where in wheres]) == is_possible
+
+
+def test_statements_beyond_a_thousand_are_refused():
+    many = tuple(Combination(f"age = {n % 99} and tens < 10") for n in range(1_001))
+    with pytest.raises(InvalidSchema, match="states 1,001 facts of a kind, more than 1,000"):
+        Schema(COLUMNS, impossible=many)
+
+
+def test_a_count_may_be_an_integer_of_numpy():
+    total = KnownTotal("size = S", count=np.int64(3))
+    assert type(total.count) is int
 
 
 def test_many_statements_are_checked_quickly():

@@ -14,9 +14,11 @@ from dpublish.cli.source_options import sql_option, table_option
 from dpublish.cli.step_options import RecordSteps, step_options
 from dpublish.data.check import Finding, TableCheck, inspect_table
 from dpublish.data.draft import draft_schema
+from dpublish.data.fact_counts import FactCount, stated_facts
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import source_columns
+from dpublish.data.statements import KnownTotal
 from dpublish.data.table_counts import ColumnCounts
 from dpublish.errors import InvalidSchema
 from dpublish.storage.files import require_writable, write_text
@@ -74,8 +76,8 @@ def check(
     """Check a schema and, with DATA, that the table fits it.
 
     With DATA this reads rows, so the output is NOT PRIVATE: for the owner only.  It tells how
-    many values are missing, clipped or not listed and what to write instead, and how many rows
-    people have; no value of a row is printed.
+    many values are missing, clipped or not listed and what to write instead, how many rows
+    people have, and how many contradict what the schema states; no value of a row is printed.
     """
     loaded = _load(schema_path, as_json=as_json)
     found = None
@@ -83,9 +85,12 @@ def check(
         found = inspect_table(loaded, data, table=table_name, sql=sql, **steps.options())
     findings = () if found is None else found.findings
     if as_json:
-        say_json({**_told(found), "columns": list(loaded.names), **_told_findings(findings)})
+        says = {"columns": list(loaded.names), **_told_statements(loaded)}
+        say_json({**_told(found), **says, **_told_findings(findings)})
     else:
         say(f"{schema_path} is complete: {len(loaded.names):,} columns")
+        for fact in stated_facts(loaded):
+            say(f"  {fact.describe()}")
         _say_check(found)
     if any(finding.is_serious for finding in findings):
         raise InvalidSchema(f"{data} does not fit {schema_path}; mend the table or the schema")
@@ -101,7 +106,18 @@ def _told(found: TableCheck | None) -> dict[str, Any]:
         "left_out": found.left_out,
         "counts": {each.column: _counted(each) for each in found.columns},
         **({} if found.units is None else {"units": asdict(found.units)}),
+        **({"stated": [*map(_told_fact, found.facts)]} if found.facts else {}),
     }
+
+
+def _told_fact(count: FactCount) -> dict[str, Any]:
+    key = "counted" if isinstance(count.fact, KnownTotal) else "contradicted"
+    return {"statement": count.fact.describe(), key: count.rows}
+
+
+def _told_statements(loaded: Schema) -> dict[str, Any]:
+    facts = stated_facts(loaded)
+    return {"statements": [fact.describe() for fact in facts]} if facts else {}
 
 
 def _counted(counts: ColumnCounts) -> dict[str, int]:

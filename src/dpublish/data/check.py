@@ -16,9 +16,11 @@ from dpublish.data.engines.encoded import check_type
 from dpublish.data.engines.prepared import prepare_source
 from dpublish.data.engines.source import Source, column_problem, read_quietly, scan
 from dpublish.data.engines.units import needed_columns, unit_type
+from dpublish.data.fact_counts import FactCount, FactCounts
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
+from dpublish.data.statements import Combination, KnownTotal
 from dpublish.data.steps import read_steps
 from dpublish.data.table_counts import ColumnCounts, TableCounts, UnitCounts
 from dpublish.errors import InvalidParameter, UnreadableData
@@ -31,6 +33,8 @@ _ABSENT = 'write missing = "category" to count them apart, or "drop" to leave th
 _NO_NUMBER = "numbers are written 1234.5, with a point and nothing between thousands"
 _NO_DATE = 'say how dates are written, such as format = "%d.%m.%Y"; without it they are 2024-01-31'
 _UNLISTED = 'write other = "other" to count them together, or list them from a code list'
+_CONTRADICTED = "remove the statement unless it is publicly known to hold, or mend the table"
+_TOTAL = "do not copy the number from the table; remove a total that is not that of these records"
 _UNITS = "each {noun} keeps so many records, and noise grows with that number"
 
 
@@ -58,6 +62,7 @@ class TableCheck:
         columns: What becomes of the values of each column.
         units: How many rows the units have, if rows have units.
         findings: What does not fit, in words.
+        facts: How many rows meet what the schema states as public knowledge.
     """
 
     rows: int
@@ -65,6 +70,7 @@ class TableCheck:
     columns: tuple[ColumnCounts, ...]
     units: UnitCounts | None
     findings: tuple[Finding, ...]
+    facts: tuple[FactCount, ...] = ()
 
 
 def check_table(
@@ -112,7 +118,7 @@ def inspect_table(
     NOT PRIVATE: the counts depend on rows; they are for the owner only.
     """
     found: dict[Finding, None] = {}  # in order, and each once
-    counted = TableCounts(schema)
+    counted, stated = TableCounts(schema), FactCounts(schema)
     steps = read_steps(where, derive, lookups)
     wanted = needed_columns(schema)
     for raw in find_source(source, steps.wanted(wanted), table=table, sql=sql):
@@ -123,16 +129,21 @@ def inspect_table(
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
         sound = [name for name in wanted if name not in absent]
+        stated.expect(sound)
         for batch in read_quietly(scan(part, sound), part.label) if sound else ():
             counted.add(batch, sound, part.label)
+            stated.add(batch)
     counts, units = counted.columns(), counted.units()
     found |= dict.fromkeys(_tell(schema, counts, units, counted.rows))
+    found |= dict.fromkeys(_tell_facts(stated.counts(), counted.rows))
     order = {name: index for index, name in enumerate((TABLE, *wanted))}
     ordered = sorted(found, key=lambda finding: order[finding.column])
     if counted.left_out:
         problem = f"{_share(counted.left_out, counted.rows, 'record')} left out of a release"
         ordered.append(Finding(TABLE, f"{problem} that reads all columns"))
-    return TableCheck(counted.rows, counted.left_out, counts, units, tuple(ordered))
+    return TableCheck(
+        counted.rows, counted.left_out, counts, units, tuple(ordered), stated.counts()
+    )
 
 
 def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:
@@ -237,6 +248,22 @@ def _tell_units(units: UnitCounts, rows: int, noun: str) -> Iterator[Finding]:
             f"--contribution {shares} of the records"
         )
         yield Finding(units.column, problem, advice=_UNITS.format(noun=noun))
+
+
+def _tell_facts(facts: Sequence[FactCount], rows: int) -> Iterator[Finding]:
+    for each in facts:
+        if not each.is_contradicted:
+            continue
+        fact = each.fact
+        if isinstance(fact, KnownTotal):
+            problem = f"{fact.describe()}, but there are {each.rows:,}"
+            yield Finding(TABLE, problem, is_serious=True, advice=_TOTAL)
+            continue
+        found = _share(each.rows, rows, "record").rpartition(" ")[0]
+        verb = "contradicts" if each.rows == 1 else "contradict"
+        name = TABLE if isinstance(fact, Combination) else fact.column
+        problem = f"{found} {verb} what the schema states ({fact.describe()})"
+        yield Finding(name, problem, is_serious=True, advice=_CONTRADICTED)
 
 
 def _missing(column: Column, found: str, what: str, advice: str = _ABSENT) -> Finding:

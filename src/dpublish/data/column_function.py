@@ -102,8 +102,8 @@ class Formula(ColumnFunction):
         column: Name of the column that is filled in.
         expression: What it is computed by, such as `weight / (height / 100) ** 2`.
 
-    >>> Formula("bmi", "weight/(height / 100)**2").describe()
-    'bmi = weight/(height / 100) ** 2'
+    >>> Formula("bmi", "weight / (height / 100) ** 2").describe()
+    'bmi = weight / (height / 100) ** 2'
     """
 
     expression: str
@@ -169,12 +169,19 @@ class ValueMap(ColumnFunction):
     values: Mapping[Any, Category | float] | tuple[tuple[Any, Category | float], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(dict(self.values).items()))
+        pairs = dict(self.values).items()
+        for key, value in pairs:
+            if not isinstance(value, str | int | float):
+                raise InvalidSchema(
+                    f"function of {self.column!r}: map must hold texts, numbers, true or false, "
+                    f"and does not for {key!r}"
+                )
+        object.__setattr__(self, "values", tuple((_text(key), value) for key, value in pairs))
 
     @property
-    def texts(self) -> dict[str, Category | float]:
+    def table(self) -> dict[str, Category | float]:
         """The table of values, as it is written in a file."""
-        return {_text(key): value for key, value in dict(self.values).items()}
+        return dict(self.values)
 
     def describe(self) -> str:
         """Say what is stated, for people."""
@@ -200,7 +207,7 @@ class ValueMap(ColumnFunction):
         """List the column's value for each leaf code of the source."""
         target, (source,) = self._bound
         entries = self._find_entries(source)
-        texts = [_text(value) for value in dict(self.values).values()]
+        texts = [_text(value) for value in self.table.values()]
         values = to_row_values(target, pa.array(texts, pa.string()))
         results = values.take(pa.array(entries, mask=entries < 0))
         if results.null_count and target.missing != "category":
@@ -210,10 +217,10 @@ class ValueMap(ColumnFunction):
     def _find_entries(self, source: Column) -> IntArray:
         """Find the entry of the table for each leaf code; -1 where there is none."""
         entries = np.full(source.size, -1, dtype=np.int64)
-        for number, key in enumerate(dict(self.values)):
-            leaves = _find_leaves(source, _text(key))
+        for number, key in enumerate(self.table):
+            leaves = _find_leaves(source, key)
             if np.any(entries[leaves] >= 0):
-                raise InvalidSchema(f"map names {_text(key)!r}, or a part of it, twice")
+                raise InvalidSchema(f"map names {key!r}, or a part of it, twice")
             entries[leaves] = number
         return entries
 
@@ -258,15 +265,17 @@ def settle_functions(
     """Fit functions to the columns of a schema, sources first.
 
     New ones must fit.  Those that were part of a schema already are left out if their columns
-    are no longer there.  Parts of dates are added.
+    are no longer there.  Parts of dates are added.  The order depends on the columns alone, not
+    on how functions were written down.
     """
     given = [each for each in functions if not isinstance(each, PartOfDate)]
     for each in given:
         if [other.column for other in given].count(each.column) > 1:
             raise InvalidSchema(f"column {each.column!r} has two functions; remove one")
     settled = (each.bind(columns) if each.bound is None else each.keep(columns) for each in given)
-    found = [each for each in settled if each is not None]
-    return _order([*found, *(PartOfDate(name).bind(columns) for name in _parts(columns))])
+    found = {each.column: each for each in settled if each is not None}
+    found |= {name: PartOfDate(name).bind(columns) for name in _parts(columns)}
+    return _order([found[name] for name in columns if name in found])
 
 
 def fill_functions(rows: pa.Table, functions: Iterable[ColumnFunction]) -> pa.Table:

@@ -25,6 +25,15 @@ _HEAD = """\
 
 name = {name}
 # unit = ""  # the column that all rows of one person share, if a person may have several rows
+
+# Public knowledge that synthetic rows should keep to (all of it optional):
+# [[impossible]]  # no record can have these values together
+# where = "age < 16 and marital_status = Married"
+# [[totals]]  # a published number of records; without where, that of all records
+# where = "sex = Female"
+# count = 12345
+# source = "Census 2020, table P1"
+# In a column that follows from others: function = "weight / (height / 100) ** 2"
 """
 _NUMERIC = """\
 kind = "numeric"

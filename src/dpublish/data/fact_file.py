@@ -102,7 +102,7 @@ def plain_function(name: str, schema: Schema) -> dict[str, Any]:
         if function.column == name and isinstance(function, Formula):
             return {"function": function.expression}
         if function.column == name and isinstance(function, ValueMap):
-            return {"function_of": function.source, "map": function.texts}
+            return {"function_of": function.source, "map": function.table}
     return {}
 
 

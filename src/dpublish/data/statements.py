@@ -19,7 +19,9 @@ from dpublish.data.query.weights import assumption, axis_weights, is_partial
 from dpublish.errors import InvalidParameter, InvalidSchema, about, require_count
 from dpublish.types import BoolArray
 
-_TRIES = 100_000  # steps of the search for a combination that remains possible
+MOST_STATEMENTS = 1_000
+"""Statements of a kind that a schema may have."""
+_LOOKS = 50_000  # at statements, in the search for a combination that remains possible
 
 
 class Cells(NamedTuple):
@@ -142,6 +144,7 @@ class KnownTotal(Statement):
         super().__post_init__()
         with about(f"where = {self.where!r}:"):
             require_count(at_least=0, count=self.count)
+        object.__setattr__(self, "count", int(self.count))
 
     def describe(self) -> str:
         """Say what is stated, for people."""
@@ -178,6 +181,12 @@ def settle_statements(
 
 
 def _settle(columns: Mapping[str, Column], given: Iterable[_Stated]) -> tuple[_Stated, ...]:
+    given = tuple(given)
+    if len(given) > MOST_STATEMENTS:
+        raise InvalidSchema(
+            f"states {len(given):,} facts of a kind, more than {MOST_STATEMENTS:,}; state some "
+            "together, such as column in {a, b}"
+        )
     found = (each.bind(columns) if each.cells is None else each.keep(columns) for each in given)
     return tuple(each for each in found if each is not None)
 
@@ -194,20 +203,19 @@ def leaves_room(combinations: Sequence[Combination]) -> bool:
         for statement in combinations
         for each in (statement.cells.columns if statement.cells else ())
     }
-    waiting = [(0, free)]
-    for _ in range(_TRIES):
-        if not waiting:
-            return False
+    waiting, looks = [(0, free)], 0
+    while waiting:
         start, allowed = waiting.pop()
         number = _next_box(combinations, start, allowed)
-        if number is None:
+        if number is None or looks > _LOOKS:
             return True
+        looks += number + 1 - start
         box = combinations[number]
         for name, mask in zip(box.columns, box.codes, strict=True):
             outside = allowed[name] & ~mask
             if outside.any():
                 waiting.append((number + 1, {**allowed, name: outside}))
-    return True
+    return False
 
 
 def _next_box(

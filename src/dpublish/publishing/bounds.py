@@ -17,6 +17,7 @@ from dpublish.core.registry import make_method
 from dpublish.data import schema_file
 from dpublish.data.column import NumberColumn
 from dpublish.data.date_column import DateColumn
+from dpublish.data.fact_file import FUNCTION_KEYS
 from dpublish.data.interval import MAX_LEAVES
 from dpublish.data.lookup import Lookup
 from dpublish.data.periods import DATE_KINDS, PERIODS, write_bounds
@@ -319,10 +320,15 @@ def _fits(request: BoundsRequest, declared: dict[str, Any], bounds: list[Any], b
     """Return whether a column of dates with these bounds can be cut into these bins."""
     given = {**declared, "bounds": bounds, "bins": bins}
     try:
-        schema_file.from_dict({"columns": {request.column: given}})
+        schema_file.from_dict({"columns": {request.column: _alone(given)}})
     except InvalidSchema:
         return False
     return True
+
+
+def _alone(declared: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what concerns other columns, too: by which rule the column follows from them."""
+    return {key: value for key, value in declared.items() if key not in FUNCTION_KEYS}
 
 
 def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
@@ -336,7 +342,7 @@ def _rehearse(request: BoundsRequest, text: str, plain: dict[str, Any]) -> None:
         bounds = _entry(request, low, high)
         keys = request.keys | {"bounds": bounds} | _bins(plain, request, bounds)
         declared = {**plain.get("columns", {}).get(request.column, {}), **keys}
-        schema_file.from_dict({"columns": {request.column: declared}})
+        schema_file.from_dict({"columns": {request.column: _alone(declared)}})
         with_keys(request.path, text, request.column, keys)
 
 
