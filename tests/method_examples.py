@@ -44,6 +44,11 @@ ROWS = [
 # Levels by a rule, so that the table needs no further column.
 _RULE = {"preference": "sex", "rule": "Female=1.5; Male=3", "levels": ("1.5", "3"), "derived": True}
 EXAMPLES = {
+    "synth": [
+        {},
+        {"columns": ("age", "sex", "town"), "target": ("sex",), "quality_share": Fraction(0)},
+        {"columns": ("height",)},
+    ],
     "histogram": [
         {"columns": ("age", "sex")},
         {"columns": ("height", "town@0")},

@@ -21,7 +21,7 @@ FILE = Path(__file__).resolve().parent.parent / "src/dpublish/core/catalog.py"
 
 # fmt: off
 ORDER = [
-    "histogram", "statistics", "marginals", "privpfc", "diffgen", "pph", "privbayes",
+    "synth", "histogram", "statistics", "marginals", "privpfc", "diffgen", "pph", "privbayes",
     "dpcopula", "dpcopula-hybrid", "psd", "ug", "ag", "privelet", "p-hp", "filter-priority",
     "diffpid3", "majority", "model", "privgene", "privlocal", "private-erm", "output-perturbation",
     "private-svm", "functional", "gupt",

@@ -71,6 +71,7 @@ _HOME = {
     "Schema": "dpublish.data.schema",
     "Statistics": "dpublish.methods.statistics.statistics",
     "StreamOperator": "dpublish.publishing.streams.operator",
+    "Synth": "dpublish.methods.synth.synth",
     "TRound": "dpublish.methods.personalized.t_round",
     "Threshold": "dpublish.methods.personalized.threshold",
     "TopK": "dpublish.methods.topk.topk",

@@ -71,6 +71,7 @@ from dpublish.methods.streams.dsft import DSFT as DSFT
 from dpublish.methods.streams.fixed_sampling import FixedSampling as FixedSampling
 from dpublish.methods.streams.method import make_stream_method as make_stream_method
 from dpublish.methods.streams.per_snapshot import PerSnapshot as PerSnapshot
+from dpublish.methods.synth.synth import Synth as Synth
 from dpublish.methods.topk.topk import TopK as TopK
 from dpublish.methods.trees.diffpid3 import DiffPID3 as DiffPID3
 from dpublish.methods.trees.majority import Majority as Majority

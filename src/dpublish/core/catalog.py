@@ -18,6 +18,15 @@ class Entry(NamedTuple):
 
 
 CATALOG: Mapping[str, Entry] = {
+    "synth": Entry(
+        location="dpublish.methods.synth.synth:Synth",
+        task="synthesis",
+        publishes=(
+            "noisy marginals and chosen tables, joined into one model; rows of all columns, counts"
+            " and the measured distance from the truth follow for free"
+        ),
+        prefer_when="you want rows for any use: the default for whole tables",
+    ),
     "histogram": Entry(
         location="dpublish.methods.histogram.histogram:Histogram",
         task="counting",
@@ -420,6 +429,7 @@ KINDS: Mapping[str, str] = {
     "grid-classifier": "dpublish.methods.privpfc.released:PrivPfCRelease",
     "histogram": "dpublish.methods.histogram.released:HistogramRelease",
     "histogram-stream": "dpublish.methods.streams.released:StreamRelease",
+    "junction-tree": "dpublish.methods.synth.released:SynthRelease",
     "labeled-histogram": "dpublish.methods.histogram.released:LabeledHistogramRelease",
     "linear-model": "dpublish.methods.linear_models.released:LinearModelRelease",
     "marginals": "dpublish.methods.marginals.released:MarginalsRelease",

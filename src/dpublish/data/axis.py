@@ -180,6 +180,22 @@ class Axis:
             weights += self._cover_numbers(low, high, True, False)
         return np.minimum(weights, 1.0)
 
+    def value_span(self, value: Value) -> tuple[float, float]:
+        """Find the stretch of numbers that a value, or a named cell, stands for.
+
+        A cell of missing values has none: its stretch is empty.
+
+        >>> from dpublish.data.schema import column
+        >>> age = column("age", "integer", bounds=[0, 99], bins=10).axis()
+        >>> age.value_span("30..39"), age.value_span("31")
+        ((30.0, 40.0), (31.0, 32.0))
+        """
+        run = self.find_run(value)
+        if run is None or self.leaf_edges is None:
+            return self._single(value)
+        start, stop = (min(end, self.ordinary_leaves) for end in run)
+        return self.leaf_edges[start], self.leaf_edges[stop]
+
     def to_dict(self) -> dict[str, Any]:
         """Turn the axis into plain values for a file."""
         levels = [{"starts": [*x.starts], "labels": [*x.labels]} for x in self.taxonomy.levels]

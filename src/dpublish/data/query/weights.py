@@ -1,7 +1,7 @@
 """From conditions on a column to the part of each cell that satisfies them."""
 
 from dataclasses import replace
-from math import inf
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +82,25 @@ def _intersection(axis: Axis, ranges: list[Condition]) -> _Range:
                 high = min(high, (number, operator == "<="))
         _refuse_backwards(axis, condition)
     return _Range(low[0], high[0], not low[1], high[1])
+
+
+def query_range(axis: Axis, ranges: list[Condition]) -> tuple[float, float]:
+    """Return where the numbers begin that satisfy all ranges, and where they end.
+
+    The end of integers is the first one that is too large.
+
+    >>> from dpublish.data.query.language import parse_query
+    >>> from dpublish.data.schema import column
+    >>> age = column("age", "integer", bounds=[0, 99], bins=10).axis()
+    >>> query_range(age, list(parse_query("age > 30 and age <= 65").conditions))
+    (31.0, 66.0)
+    """
+    low, high, include_low, include_high = _intersection(axis, ranges)
+    if not axis.holds_integers:
+        return low, high
+    first = low if low == -inf else float(ceil(low) if include_low else floor(low) + 1)
+    stop = high if high == inf else float(floor(high) + 1 if include_high else ceil(high))
+    return first, stop
 
 
 def _refuse_backwards(axis: Axis, condition: Condition) -> None:
