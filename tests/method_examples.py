@@ -45,7 +45,7 @@ ROWS = [
 _RULE = {"preference": "sex", "rule": "Female=1.5; Male=3", "levels": ("1.5", "3"), "derived": True}
 EXAMPLES = {
     "synth": [
-        {},
+        {"target_weight": 2},
         {"columns": ("age", "sex", "town"), "target": ("sex",), "quality_share": Fraction(0)},
         {"columns": ("height",)},
     ],

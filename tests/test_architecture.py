@@ -32,6 +32,7 @@ RANK = {name: rank for rank, row in enumerate(ORDER.split("\n")) for name in row
 
 BETWEEN_METHODS = {
     "dpcopula": {"histogram", "marginals", "privbayes"},
+    "synth": {"histogram", "marginals"},
     "linear_models": {"histogram", "privpfc"},
     "streams": {"histogram", "marginals", "spatial", "privelet", "filter_priority"},
 }
