@@ -160,6 +160,38 @@ def test_huge_and_tiny_potentials_do_not_overflow():
     assert tree.joint(found.tables, (0,)) == pytest.approx([1 / (1 + np.exp(-1)), 0.26894142137])
 
 
+@pytest.mark.parametrize("impossible", [0.0, 0.35])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_products_too_small_for_a_float_are_computed_in_logarithms(seed, impossible):
+    """A step of the fit may go that far, after epsilon has been spent."""
+    rng, sizes, sets = make_graph(seed)
+    tree = JunctionTree.of(sizes, sets)
+    potentials = make_potentials(tree, rng, impossible)
+    usual, careful = tree.beliefs(potentials), tree._careful_beliefs(potentials)
+    assert careful.log_sum == pytest.approx(usual.log_sum, rel=1e-12, abs=1e-10)
+    for one, other in zip(usual.tables, careful.tables, strict=True):
+        assert np.allclose(one, other, rtol=1e-9, atol=1e-300)
+    far = tree.beliefs([300 * table for table in potentials])
+    for table in far.tables:
+        assert np.isfinite(table).all()
+        assert table.sum() == pytest.approx(1)
+
+
+def test_cliques_that_want_the_opposite_do_not_stop_a_fit():
+    tree = JunctionTree.of([2, 2, 2], [(0, 1), (1, 2)])
+    potentials = [np.array([[900.0, 0], [900, 0]]), np.array([[0, 0], [900.0, 899]])]
+    found = tree.beliefs(potentials)
+    assert found.log_sum == pytest.approx(900 + log(4 + 2 + 2 * np.exp(-1)))
+    assert tree.joint(found.tables, (1,))[0] == pytest.approx(4 / (6 + 2 * np.exp(-1)))
+
+
+def test_cliques_that_exclude_each_other_are_refused():
+    tree = JunctionTree.of([2, 2, 2], [(0, 1), (1, 2)])
+    never = -np.inf
+    with pytest.raises(ValueError, match="no combination"):
+        tree.beliefs([np.array([[0, never], [0, never]]), np.array([[never, never], [0, 0]])])
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_paths_join_cliques_by_neighbors(seed):
     _, sizes, sets = make_graph(seed)
