@@ -130,7 +130,7 @@ def _first_table(**changes):
 
 
 CHANGED_METADATA = {
-    "an unknown column": _first_table(columns=["sex", "nobody"]),
+    "an unknown column": _first_table(columns=["sex", "nothing"]),
     "a column twice": _first_table(columns=["sex", "sex"]),
     "columns out of order": _first_table(columns=["job", "sex"]),
     "a level that is not there": _first_table(levels=[0, 99]),
@@ -141,7 +141,7 @@ CHANGED_METADATA = {
     "no tables": lambda x: x | {"tables": []},
     "a table that is none": lambda x: x | {"tables": [7]},
     "a clique less": lambda x: x | {"cliques": x["cliques"][1:], "parents": x["parents"][1:]},
-    "an unknown clique": lambda x: x | {"cliques": [["nobody"], *x["cliques"][1:]]},
+    "an unknown clique": lambda x: x | {"cliques": [["nothing"], *x["cliques"][1:]]},
     "two roots": lambda x: x | {"parents": [-1] * len(x["parents"])},
     "a parent that follows": lambda x: x | {"parents": [len(x["parents"]), *x["parents"][1:]]},
     "no parents": lambda x: x | {"parents": []},

@@ -36,7 +36,7 @@ RECORDS = [
     {"sex": "F", "age": None, "town": "Ost", "job": "none", "pay": 99.0},
     {"sex": "F", "age": 1, "town": "Sued", "job": "smith", "pay": 0.0},
 ]
-"""A usual record, a rare one, and one that nobody can have."""
+"""A usual record, a rare one, and one that no one can have."""
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,7 @@ class Replayed:
         return whole and max(losses, default=0.0) <= float(self.epsilon) + ROUNDING
 
 
-def test_a_release_with_several_looks_keeps_its_promise():
+def test_a_release_with_several_looks_keeps_its_guarantee():
     found = Replayed(Synth())
     looks = {told[0] for told in found.seen.progress if told[2] == "choosing tables"}
     assert len(looks) >= 3
@@ -165,7 +165,7 @@ def test_the_stored_model_is_the_one_that_quality_was_measured_against():
     assert worst.private.tolist() == [max(distances)]
 
 
-def test_tables_of_three_columns_keep_the_promise(monkeypatch):
+def test_tables_of_three_columns_keep_the_guarantee(monkeypatch):
     monkeypatch.setattr(plan, "TRIPLES_FROM", 1)
     found = Replayed(Synth())
     release = _published(found)[0]
@@ -174,7 +174,7 @@ def test_tables_of_three_columns_keep_the_promise(monkeypatch):
 
 
 @pytest.mark.parametrize("fits", [True, False])
-def test_a_prior_keeps_the_promise(tmp_path, fits):
+def test_a_prior_keeps_the_guarantee(tmp_path, fits):
     path = tmp_path / "public.csv"
     rows = synth_world.make_rows(4_000, seed=9) if fits else synth_world.strangers(900)
     pyarrow.csv.write_csv(rows.select(["age", "job", "town"]), path)
@@ -187,7 +187,7 @@ def test_a_prior_keeps_the_promise(tmp_path, fits):
     assert found.is_private()
 
 
-def test_stated_facts_keep_the_promise_also_on_rows_that_violate_them():
+def test_stated_facts_keep_the_guarantee_also_on_rows_that_violate_them():
     schema = synth_world.stated_schema()
     extended = ROWS.append_column("double", pa.array([0] * ROWS.num_rows))
     found = Replayed(Synth(), rows=extended, schema=schema)
@@ -199,12 +199,12 @@ def test_stated_facts_keep_the_promise_also_on_rows_that_violate_them():
     assert found.is_private([record | {"double": 30} for record in RECORDS], others)
 
 
-def test_a_target_keeps_the_promise():
+def test_a_target_keeps_the_guarantee():
     assert Replayed(Synth(target=("job",), target_weight=3)).is_private()
     assert Replayed(Synth(target=("sex", "pay"), target_weight=100)).is_private(RECORDS[:1])
 
 
-# --- Broken twins: each goes wrong in one place, and the same checks notice it -------------------
+# --- Broken twins: each goes wrong in one point, and the same checks notice it -------------------
 
 
 def _stash_marginals(monkeypatch):

@@ -157,7 +157,7 @@ def test_known_totals_are_those_of_the_rows(stated):
     assert stated.count(VIOLATED[0]).high == 0
 
 
-def test_impossible_ones_are_there_if_nobody_says_so():
+def test_impossible_ones_are_there_if_no_one_says_so():
     rows = synth_world.strangers(3_000)
     found = publish(rows, "3").rows(20_000, seed=1).to_pandas()
     assert ((found.age < 3) & found.job.isin(["clerk", "cook", "smith"])).any()
