@@ -1,9 +1,9 @@
-"""Measure how close synthetic rows come to a true table: for the benchmarks of `synth` and its peers.
+"""How close synthetic rows come to a true table: measures for `synth.py` and for peers.
 
 Four public tables are split into 80 % to publish and 20 % to test on, always in the same way.
 Each has one public schema: categories as the code book lists them, 20 equal bins for every
-number of more than 20 values, and a cell of its own for values that are missing.  Every
-measure is computed on the codes of these cells:
+number of more than 20 values, and a cell of its own for values that are missing.  A method may
+be given finer numbers (`fine_schema`), but every measure is computed on these cells:
 
 - `tv1`, `tv2`, `tv3`: total variation distance of the marginals of one column, of two (all
   pairs) and of three (100 random triples), each on average;
@@ -15,7 +15,7 @@ NOT PRIVATE: everything here looks at true rows.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpublish.core.prediction import encode_rows
-from dpublish.data.column import CategoryColumn, Column
+from dpublish.data.column import CategoryColumn, Column, NumberColumn
 from dpublish.data.schema import Schema, column
 from dpublish.datasets.benchmarks import ALL_BENCHMARKS, find_data_folder
 from dpublish.errors import UnreadableData
@@ -39,6 +39,7 @@ Codes = NDArray[np.int64]
 """Codes of a table: one row of the array for each column of the table."""
 
 BINS = 20
+FINE_BINS = 100
 TRAINED_ON = 20_000
 TRIPLES = 100
 _SPLIT_SEED, _TRIPLES_SEED = 80_20, 0
@@ -67,7 +68,7 @@ class Reference:
 
     Attributes:
         name: What the benchmarks call it.
-        schema: Its public schema.
+        schema: Its public schema, with the cells that are compared.
         train: The rows to publish.
         test: The rows that are kept back.
         targets: What is predicted, by name.
@@ -78,6 +79,11 @@ class Reference:
     train: pa.Table
     test: pa.Table
     targets: Mapping[str, Target]
+
+    @cached_property
+    def fine_schema(self) -> Schema:
+        """The same columns, with up to 100 cells for a number: what an owner would declare."""
+        return cut_numbers(self.schema, FINE_BINS)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -145,6 +151,21 @@ def load(name: str, folder: str | Path | None = None) -> Reference:
     cut = int(_PART * rows.num_rows)
     train, test = rows.take(np.sort(order[:cut])), rows.take(np.sort(order[cut:]))
     return Reference(name, schema, train, test, source.targets)
+
+
+def cut_numbers(schema: Schema, bins: int) -> Schema:
+    """Cut every number of a schema into so many equal bins, or integers if there are fewer."""
+    return replace(schema, columns=tuple(_cut_again(each, bins) for each in schema.columns))
+
+
+def _cut_again(one: Column, bins: int) -> Column:
+    if not isinstance(one, NumberColumn):
+        return one
+    low, high = one.bounds
+    few = one.kind == "integer" and high - low < bins
+    bounds = [int(low), int(high)] if one.kind == "integer" else [low, high]
+    cells = None if few else bins
+    return column(one.name, one.kind, bounds=bounds, bins=cells, missing=one.missing)
 
 
 def marginal(codes: Codes, sizes: tuple[int, ...], columns: tuple[int, ...]) -> NDArray[np.float64]:
@@ -286,7 +307,7 @@ def _acs(folder: Path) -> Schema:
             column("DENSITY", "numeric", bounds=[0, 60_000], bins=BINS),
             _categories("INDP_CAT", " ".join(map(str, range(19))), missing=True),
             _number("EDU", 1, 12, missing=True),
-            _number("PINCP", -20_000, 1_400_000, missing=True),
+            _number("PINCP", -10_000, 500_000, missing=True),
             _number("PINCP_DECILE", 0, 9, missing=True),
             _number("POVPIP", 0, 501, missing=True),
             _categories("DVET", "1 2 3 4 5 6", missing=True),
