@@ -23,8 +23,6 @@ Columns = tuple[int, ...]
 """Numbers of columns, in rising order."""
 Potentials = Sequence[FloatArray]
 """An array for each clique, shaped by its columns."""
-_TINY = 1e-200
-"""Of smaller products too much may have become 0."""
 
 
 def find_cliques(sizes: Sequence[int], sets: Iterable[Columns]) -> list[Columns]:
@@ -159,62 +157,21 @@ class JunctionTree:
 
         Combinations whose potential is minus infinity have probability 0.
         """
-        found = self._quick_beliefs(potentials)
-        return self._careful_beliefs(potentials) if found is None else found
-
-    def _careful_beliefs(self, potentials: Potentials) -> Beliefs:
-        """Compute the marginals in logarithms throughout: slower, and nothing underflows."""
         logs = list(potentials)
         upward: list[FloatArray] = [np.zeros(())] * len(logs)
         for clique in range(len(logs) - 1, 0, -1):
             shared, parent = self.separators[clique], self.parents[clique]
-            upward[clique] = _log_sums(logs[clique], self.others(clique, shared))
-            logs[parent] = logs[parent] + self.spread(parent, shared, upward[clique])
-        log_sum = float(_log_sums(logs[0], tuple(range(logs[0].ndim))))
-        if log_sum == -np.inf:
-            raise ValueError("no combination is possible")
-        found = [logs[0] - log_sum]
+            message = _log_sum(logs[clique], self.others(clique, shared))
+            upward[clique] = message
+            logs[parent] = logs[parent] + self.spread(parent, shared, message)
+        log_sum = float(_log_sum(logs[0], tuple(range(logs[0].ndim))))
+        found: list[FloatArray] = [np.exp(logs[0] - log_sum)]
         for clique in range(1, len(logs)):
             shared, parent = self.separators[clique], self.parents[clique]
-            marginal = _log_sums(found[parent], self.others(parent, shared))
-            able = np.isfinite(upward[clique])
-            factor = np.where(able, marginal - np.where(able, upward[clique], 0.0), -np.inf)
-            found.append(logs[clique] + self.spread(clique, shared, factor))
-        tables = [np.exp(table) for table in found]
-        return Beliefs(tuple(table / table.sum() for table in tables), log_sum)
-
-    def _quick_beliefs(self, potentials: Potentials) -> Beliefs | None:
-        """Compute the marginals from products; None if these become too small for a float."""
-        log_sum = 0.0
-        weights: list[FloatArray] = []
-        for table in potentials:
-            top = float(table.max())
-            log_sum += top
-            weights.append(np.exp(table - top))
-        upward: list[FloatArray] = [np.ones(())] * len(weights)
-        for clique in range(len(weights) - 1, 0, -1):
-            shared, parent = self.separators[clique], self.parents[clique]
-            message = weights[clique].sum(axis=self.others(clique, shared))
-            top = float(np.max(message))
-            if top < _TINY:
-                return None
-            message = message / top
-            log_sum += log(top)
-            upward[clique] = message
-            weights[parent] = weights[parent] * self.spread(parent, shared, message)
-        found: list[FloatArray] = []
-        for clique, weight in enumerate(weights):
-            if clique == 0:
-                total = float(weight.sum())
-                if total < _TINY:
-                    return None
-                log_sum += log(total)
-                found.append(weight / total)
-                continue
-            shared, parent = self.separators[clique], self.parents[clique]
             marginal = found[parent].sum(axis=self.others(parent, shared))
-            factor = _divide(marginal, upward[clique])
-            belief = weight * self.spread(clique, shared, factor)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                factor = np.where(marginal > 0, np.log(marginal) - upward[clique], -np.inf)
+            belief = np.exp(logs[clique] + self.spread(clique, shared, np.asarray(factor)))
             found.append(belief / belief.sum())
         return Beliefs(tuple(found), log_sum)
 
@@ -320,15 +277,13 @@ def _shared(one: Columns, other: Columns) -> int:
     return len({*one} & {*other})
 
 
-def _log_sums(table: FloatArray, axes: tuple[int, ...]) -> FloatArray:
-    """Add up numbers whose logarithms are given, over some axes."""
-    top = table.max(axis=axes, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
+def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Compute the logarithm of a sum over some axes from logarithms; minus infinity for none."""
+    top = logs.max(axis=axes, keepdims=True)
+    top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
-        return np.asarray(
-            np.log(np.exp(table - top).sum(axis=axes))
-            + top.reshape([size for k, size in enumerate(top.shape) if k not in axes])
-        )
+        found = np.log(np.exp(logs - top).sum(axis=axes))
+    return np.asarray(found + np.squeeze(top, axis=axes))
 
 
 def _divide(one: FloatArray, other: FloatArray) -> FloatArray:
