@@ -101,8 +101,9 @@ def _examples():
         BoxCells(("hours", "count"), GridRoute((16, 10), (2, 2)), *whole, np.full((4, 2), 3)),
         GroupStatistics(SCHEMA, (("letter", None),), measured),
         ClassCounts(
-            {name: np.arange(SCHEMA[name].size) // 2 for name in SCHEMA.names},
-            (("hours", "slope"), ("count", "letter", "sign"), ("slope",)),
+            SCHEMA.names,
+            {(name, 1): np.arange(SCHEMA[name].size) // 2 for name in SCHEMA.names},
+            ((("hours", 1), ("slope", 1)), (("count", 1), ("letter", 1), ("sign", 1))),
         ),
         TreeCounts(Routes(SCHEMA, {}), (0,), ("hours", "letter"), "sign"),
         SplitGrid(pair, 2, np.array([1, 4, 2, 3])),

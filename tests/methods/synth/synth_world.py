@@ -8,6 +8,8 @@ from dpublish.data.column_function import Formula
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.statements import Combination, KnownTotal
+from dpublish.methods.synth import fit as fitting
+from dpublish.methods.synth import model
 from dpublish.methods.synth.synth import Synth
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -82,6 +84,15 @@ def publish(rows, epsilon="4", seed=1, schema=SCHEMA, **settings):
     """Publish rows."""
     table = open_table(rows, schema)
     return Synth(**settings).release(table, budget=Budget.seeded(epsilon), rng=seeded(seed))
+
+
+def shorten_fits(monkeypatch, steps):
+    """Fit by so many steps at most: any model will do where only its use is tested."""
+
+    def short(*given, **named):
+        return fitting.fit(*given, **named | {"steps": steps})
+
+    monkeypatch.setattr(model, "fit", short)
 
 
 def pretend_size(monkeypatch, size):

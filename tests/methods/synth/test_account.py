@@ -10,12 +10,11 @@ from threadpoolctl import threadpool_limits
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.synth import choice, plan
-from dpublish.methods.synth import fit as fitting
+from dpublish.methods.synth import choice, plan, synth
 from dpublish.methods.synth.synth import Synth
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator
-from methods.synth.synth_world import pretend_size
+from methods.synth.synth_world import pretend_size, shorten_fits
 from replay import Tape, watch
 
 EPSILON = Fraction(7, 3)
@@ -24,7 +23,7 @@ EPSILON = Fraction(7, 3)
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch):
     """Fit by a few steps in one thread: shares do not depend on the model."""
-    monkeypatch.setitem(fitting.fit.__kwdefaults__, "steps", 2)
+    shorten_fits(monkeypatch, 2)
     with threadpool_limits(1):
         yield
 
@@ -114,7 +113,24 @@ def test_candidates_that_run_out_leave_nothing_unspent(monkeypatch):
     assert unpaid > EPSILON * plan.SIZE_SHARE  # choices and tables were spent on nothing
 
 
+def plans(monkeypatch):
+    """Keep the plans that are made."""
+    made, make = [], synth.make_plan
+
+    def keeping(*given):
+        made.append(make(*given))
+        return made[-1]
+
+    monkeypatch.setattr(synth, "make_plan", keeping)
+    return made
+
+
+def share_of(made, name):
+    return Fraction(made.weights[name], sum(made.weights.values()))
+
+
 def test_what_is_left_when_the_tree_is_full_counts_the_tables_again(monkeypatch):
+    made = plans(monkeypatch)
     pretend_size(monkeypatch, 100_000)
     monkeypatch.setattr(choice, "MOST_CELLS", 20)
     release, _ = check(make_table(6), Synth())
@@ -122,8 +138,7 @@ def test_what_is_left_when_the_tree_is_full_counts_the_tables_again(monkeypatch)
     assert 0 < len(set(sets)) < len(sets)
     rates = sum(table.rate for table in release.counted)
     left = EPSILON * Synth()._shares(6)["model"]
-    weights = plan.make_plan(6, 100_000, left).weights
-    assert rates == left * weights["tables"] / sum(weights.values())
+    assert rates == left * share_of(made[-1], "tables")
     assert release.tree.cells <= 20
 
 
@@ -136,14 +151,13 @@ def test_no_room_for_any_table_is_paid_for_too(monkeypatch):
 
 @pytest.mark.parametrize("size", [3_000, 100_000])
 def test_rates_of_marginals_and_tables_are_what_was_paid(monkeypatch, size):
+    made = plans(monkeypatch)
     pretend_size(monkeypatch, size)
     release, unpaid = check(make_table(6), Synth(quality_share=Fraction(0)))
     assert unpaid == EPSILON * plan.SIZE_SHARE
     left = EPSILON * (1 - plan.SIZE_SHARE)
-    weights = plan.make_plan(6, size, left).weights
-    whole = sum(weights.values())
-    assert sum(one.rate for one in release.marginals) == left * weights["marginals"] / whole
-    assert sum(one.rate for one in release.counted) == left * weights["tables"] / whole
+    assert sum(one.rate for one in release.marginals) == left * share_of(made[-1], "marginals")
+    assert sum(one.rate for one in release.counted) == left * share_of(made[-1], "tables")
 
 
 def test_the_exact_size_is_read_once_and_only_for_its_noise(monkeypatch):

@@ -162,17 +162,12 @@ def test_huge_and_tiny_potentials_do_not_overflow():
 
 @pytest.mark.parametrize("impossible", [0.0, 0.35])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_products_too_small_for_a_float_are_computed_in_logarithms(seed, impossible):
+def test_products_too_small_for_a_float_do_not_stop_a_fit(seed, impossible):
     """A step of the fit may go that far, after epsilon has been spent."""
     rng, sizes, sets = make_graph(seed)
     tree = JunctionTree.of(sizes, sets)
     potentials = make_potentials(tree, rng, impossible)
-    usual, careful = tree.beliefs(potentials), tree._careful_beliefs(potentials)
-    assert careful.log_sum == pytest.approx(usual.log_sum, rel=1e-12, abs=1e-10)
-    for one, other in zip(usual.tables, careful.tables, strict=True):
-        assert np.allclose(one, other, rtol=1e-9, atol=1e-300)
-    far = tree.beliefs([300 * table for table in potentials])
-    for table in far.tables:
+    for table in tree.beliefs([300 * table for table in potentials]).tables:
         assert np.isfinite(table).all()
         assert table.sum() == pytest.approx(1)
 
@@ -185,11 +180,12 @@ def test_cliques_that_want_the_opposite_do_not_stop_a_fit():
     assert tree.joint(found.tables, (1,))[0] == pytest.approx(4 / (6 + 2 * np.exp(-1)))
 
 
-def test_cliques_that_exclude_each_other_are_refused():
+def test_cliques_that_exclude_each_other_have_no_sum():
     tree = JunctionTree.of([2, 2, 2], [(0, 1), (1, 2)])
     never = -np.inf
-    with pytest.raises(ValueError, match="no combination"):
-        tree.beliefs([np.array([[0, never], [0, never]]), np.array([[never, never], [0, 0]])])
+    potentials = [np.array([[0, never], [0, never]]), np.array([[never, never], [0, 0]])]
+    with np.errstate(invalid="ignore"):
+        assert tree.beliefs(potentials).log_sum == -np.inf
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -142,7 +142,7 @@ CHANGED_METADATA = {
     "a table that is none": lambda x: x | {"tables": [7]},
     "a clique less": lambda x: x | {"cliques": x["cliques"][1:], "parents": x["parents"][1:]},
     "an unknown clique": lambda x: x | {"cliques": [["nothing"], *x["cliques"][1:]]},
-    "two roots": lambda x: x | {"parents": [-1] * len(x["parents"])},
+    "no root": lambda x: x | {"parents": [0] * len(x["parents"])},
     "a parent that follows": lambda x: x | {"parents": [len(x["parents"]), *x["parents"][1:]]},
     "no parents": lambda x: x | {"parents": []},
     "parents that are no numbers": lambda x: x | {"parents": ["0"] * len(x["parents"])},
@@ -186,6 +186,12 @@ def test_cliques_that_are_no_tree_are_refused(release):
     kept = tuple(np.full(s, 1 / np.prod(s)) for s in (shapes[0], shapes[1], *shapes[3:]))
     made = replace(release, cliques=sound, parents=(-1, 0, 0, 0), probabilities=kept)
     assert made.rows(5).num_rows == 5
+    with pytest.raises(InvalidParameter, match="follows its parent"):
+        replace(made, parents=(-1, 0, -1, 0))  # two roots
+    with pytest.raises(InvalidParameter, match="follows its parent"):
+        replace(made, parents=(-1, 2, 0, 0))
+    with pytest.raises(InvalidParameter, match="lies in a clique"):
+        replace(made, cliques=sound[:3], parents=(-1, 0, 0), probabilities=kept[:3])
 
 
 def test_too_many_cells_are_refused(monkeypatch, release):
