@@ -239,6 +239,38 @@ def test_any_released_numbers_end_in_a_distribution(counts):
     assert model.tree.joint(model.tables, (0, 1))[0, 1] == 0
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_noise_of_any_size_ends_in_a_distribution(seed):
+    """Tables that contradict each other by factors of billions: a release must not stop there."""
+    rng = plain_generator(seed)
+
+    def numbers(shape):
+        size = 10.0 ** rng.integers(0, 13)
+        return np.rint(rng.normal(rng.choice([0, 1, -1]), 1, shape) * size).astype(np.int64)
+
+    def rate():
+        return Fraction(int(rng.integers(1, 1000)), int(10 ** rng.integers(1, 7)))
+
+    number = int(rng.integers(2, 6))
+    sizes = [int(x) for x in rng.integers(1, 6, number)]
+    tables = []
+    for _ in range(int(rng.integers(0, 6))):
+        picked = rng.choice(number, int(rng.integers(2, min(4, number) + 1)), replace=False)
+        columns = tuple(sorted(int(i) for i in picked))
+        counts = numbers(tuple(sizes[i] for i in columns))
+        tables.append(CountedTable(columns, (0,) * len(columns), counts, rate()))
+    known = Known(
+        tuple("abcde"[:number]),
+        tuple(ColumnClasses((np.arange(n, dtype=np.int64),), 0) for n in sizes),
+        tuple(NoisyMarginal("identity", n, numbers(n), rate()) for n in sizes),
+        tables=tuple(tables),
+    )
+    for table in fit_model(known).tables:
+        assert np.isfinite(table).all()
+        assert np.all(table >= 0)
+        assert table.sum() == pytest.approx(1, abs=1e-9)
+
+
 def test_the_number_of_records_weighs_the_totals_of_all_marginals():
     known = replace(
         _known(),

@@ -165,14 +165,13 @@ class JunctionTree:
             upward[clique] = message
             logs[parent] = logs[parent] + self.spread(parent, shared, message)
         log_sum = float(_log_sum(logs[0], tuple(range(logs[0].ndim))))
-        found: list[FloatArray] = [np.exp(logs[0] - log_sum)]
+        found: list[FloatArray] = [_normalize(logs[0])]
         for clique in range(1, len(logs)):
             shared, parent = self.separators[clique], self.parents[clique]
             marginal = found[parent].sum(axis=self.others(parent, shared))
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(marginal > 0, np.log(marginal) - upward[clique], -np.inf)
-            belief = np.exp(logs[clique] + self.spread(clique, shared, np.asarray(factor)))
-            found.append(belief / belief.sum())
+            found.append(_normalize(logs[clique] + self.spread(clique, shared, np.asarray(factor))))
         return Beliefs(tuple(found), log_sum)
 
     def joint(self, tables: Potentials, columns: Columns) -> FloatArray:
@@ -284,6 +283,12 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(logs - top).sum(axis=axes))
     return np.asarray(found + np.squeeze(top, axis=axes))
+
+
+def _normalize(logs: FloatArray) -> FloatArray:
+    """Compute probabilities from logarithms, also of numbers that no float can hold."""
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
 
 
 def _divide(one: FloatArray, other: FloatArray) -> FloatArray:
