@@ -213,6 +213,7 @@ def aucs(reference: Reference, rows: pa.Table | Codes, *, seed: int = 0) -> dict
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
+    from threadpoolctl import threadpool_limits
 
     codes = reference.encode(rows) if isinstance(rows, pa.Table) else rows
     if codes.shape[1] > TRAINED_ON:
@@ -228,8 +229,9 @@ def aucs(reference: Reference, rows: pa.Table | Codes, *, seed: int = 0) -> dict
             found[name] = 0.5
             continue
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-        model.fit(codes[used].T, learned)
-        scores = model.predict_proba(reference.test_codes[used].T)[:, 1]
+        with threadpool_limits(1):  # on a busy machine, several threads wait for each other
+            model.fit(codes[used].T, learned)
+            scores = model.predict_proba(reference.test_codes[used].T)[:, 1]
         found[name] = float(roc_auc_score(truth, scores))
     return found
 
