@@ -1,5 +1,7 @@
 """A small table whose columns depend on each other, and models of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,7 +11,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.data.statements import Combination, KnownTotal
 from dpublish.methods.synth import fit as fitting
-from dpublish.methods.synth import model
+from dpublish.methods.synth import model, synth
 from dpublish.methods.synth.synth import Synth
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -93,6 +95,14 @@ def shorten_fits(monkeypatch, steps):
         return fitting.fit(*given, **named | {"steps": steps})
 
     monkeypatch.setattr(model, "fit", short)
+
+
+def limit_tables(monkeypatch, most):
+    """Plan tables of so many columns at most."""
+    make = synth.make_plan
+    monkeypatch.setattr(
+        synth, "make_plan", lambda *given: replace(make(*given), most_in_table=most)
+    )
 
 
 def pretend_size(monkeypatch, size):

@@ -13,10 +13,10 @@ from dpublish.methods.synth.kernels import ClassCounts
 from dpublish.methods.synth.synth import Synth
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
-from methods.synth.synth_world import shorten_fits
+from methods.synth.synth_world import limit_tables, shorten_fits
 
 COLUMNS = ("sex", "education", "region", "income")
-ROWS, EPSILON, RELEASES = 2_000, Fraction(3), 240
+ROWS, EPSILON, RELEASES = 2_000, Fraction(3), 210
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,7 @@ def releases(people):
     found = []
     with pytest.MonkeyPatch.context() as patch, threadpool_limits(1):
         shorten_fits(patch, 8)
+        limit_tables(patch, 2)
         for seed in range(RELEASES):
             method = Synth(columns=COLUMNS, quality_share=Fraction(1, 10))
             budget = Budget.seeded(EPSILON)
@@ -107,7 +108,7 @@ def test_values_of_one_column_have_intervals_that_hold_the_truth(releases, peopl
 def test_the_number_of_records_has_an_interval(releases):
     answers = [release.count("") for release in releases]
     held = [answer.low <= ROWS <= answer.high for answer in answers]
-    assert 0.9 <= np.mean(held) <= 0.995  # 0.95, and 3.5 standard deviations of 240 releases
+    assert 0.9 <= np.mean(held) <= 0.995  # 0.95, and 3.5 standard deviations of 210 releases
     assert {answer.kind for answer in answers} == {"confidence"}
 
 
