@@ -9,6 +9,7 @@ METHODS = {
     "histogram": {"columns": ("ward", "sex")},
     "statistics": {"measures": ("count", "mean(cost)", "median(stay)"), "by": ("ward",)},
     "marginals": {"columns": ("ward", "age", "stay", "cost")},
+    "synth": {"columns": ("ward", "sex", "age", "readmitted"), "target": ("readmitted",)},
     "privpfc": {"target": "readmitted", "predictors": ("ward", "age", "stay", "sex")},
     "privbayes": {"columns": ("ward", "sex", "age", "readmitted")},
     "dpcopula": {"columns": ("age", "stay", "cost")},

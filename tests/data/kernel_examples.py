@@ -42,6 +42,7 @@ from dpublish.methods.statistics.kernels import (
     GroupStatistics,
     GroupSums,
 )
+from dpublish.methods.synth.kernels import ClassCounts
 from dpublish.methods.trees.kernels import TreeCounts
 from dpublish.methods.trees.tree import Routes
 from dpublish.methods.wavecluster.kernels import SplitGrid
@@ -99,6 +100,11 @@ def _examples():
         ResidualSums(SCHEMA, "sign", ("hours", "letter"), card),
         BoxCells(("hours", "count"), GridRoute((16, 10), (2, 2)), *whole, np.full((4, 2), 3)),
         GroupStatistics(SCHEMA, (("letter", None),), measured),
+        ClassCounts(
+            SCHEMA.names,
+            {(name, 1): np.arange(SCHEMA[name].size) // 2 for name in SCHEMA.names},
+            ((("hours", 1), ("slope", 1)), (("count", 1), ("letter", 1), ("sign", 1))),
+        ),
         TreeCounts(Routes(SCHEMA, {}), (0,), ("hours", "letter"), "sign"),
         SplitGrid(pair, 2, np.array([1, 4, 2, 3])),
         PointCounts("hours", (1.0, 13.25, 50.0, 99.0)),

@@ -39,7 +39,15 @@ from test_replay import (
 
 FILE = Path(__file__).with_name("published.json")
 FITTED_FILE = Path(__file__).with_name("fitted.json")
-FITTED = ("model-", "private-erm-", "output-perturbation-", "private-svm-", "functional-", "gupt-")
+FITTED = (
+    "synth-",
+    "model-",
+    "private-erm-",
+    "output-perturbation-",
+    "private-svm-",
+    "functional-",
+    "gupt-",
+)
 ROWS = 2_000
 
 

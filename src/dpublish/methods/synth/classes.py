@@ -261,8 +261,8 @@ def _most_frequent(
     kept = [1 << k for k in range(1, 20) if 1 << k < most]
     if groups:  # below the taxonomy's first level, its most frequent groups
         heavy = np.bincount(groups[0], weights=sums)
-        place = np.argsort(np.argsort(-heavy, kind="stable"), kind="stable")
-        return [np.minimum(place[groups[0]], size - 1) for size in kept]
+        rank = np.argsort(np.argsort(-heavy, kind="stable"), kind="stable")
+        return [np.minimum(rank[groups[0]], size - 1) for size in kept]
     return [np.minimum(rank[joined], size - 1) for size in kept]
 
 

@@ -123,7 +123,7 @@ class _Dual:
         found = [table.copy() for table in self.start]
         for one, home, part in zip(self.measured, self.homes, self.parts, strict=True):
             step = one.scale * duals[part].reshape(one.counts.shape) / -self.tau
-            found[home] += self.tree.spread(home, one.columns, one.refine(step))
+            found[home] += self.tree.shaped(home, one.columns, one.refine(step))
         return found
 
     def __call__(self, duals: FloatArray) -> tuple[float, FloatArray]:

@@ -143,7 +143,7 @@ class JunctionTree:
         kept = set(columns)
         return tuple(k for k, i in enumerate(self.cliques[clique]) if i not in kept)
 
-    def spread(self, clique: int, columns: Iterable[int], table: FloatArray) -> FloatArray:
+    def shaped(self, clique: int, columns: Iterable[int], table: FloatArray) -> FloatArray:
         """Shape a table of some columns of a clique, so that it can be multiplied with it."""
         kept = set(columns)
         return table.reshape([self.sizes[i] if i in kept else 1 for i in self.cliques[clique]])
@@ -163,16 +163,15 @@ class JunctionTree:
             shared, parent = self.separators[clique], self.parents[clique]
             message = _log_sum(logs[clique], self.others(clique, shared))
             upward[clique] = message
-            logs[parent] = logs[parent] + self.spread(parent, shared, message)
+            logs[parent] = logs[parent] + self.shaped(parent, shared, message)
         log_sum = float(_log_sum(logs[0], tuple(range(logs[0].ndim))))
-        found: list[FloatArray] = [np.exp(logs[0] - log_sum)]
+        found: list[FloatArray] = [_normalize(logs[0])]
         for clique in range(1, len(logs)):
             shared, parent = self.separators[clique], self.parents[clique]
             marginal = found[parent].sum(axis=self.others(parent, shared))
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(marginal > 0, np.log(marginal) - upward[clique], -np.inf)
-            belief = np.exp(logs[clique] + self.spread(clique, shared, np.asarray(factor)))
-            found.append(belief / belief.sum())
+            found.append(_normalize(logs[clique] + self.shaped(clique, shared, np.asarray(factor))))
         return Beliefs(tuple(found), log_sum)
 
     def joint(self, tables: Potentials, columns: Columns) -> FloatArray:
@@ -192,19 +191,19 @@ class JunctionTree:
         kept = {first}
         for home in homes:  # the paths to the root, but for what all of them share
             kept |= set(self.path(home, first))
-        reached: set[int] = set()
+        visited: set[int] = set()
         todo: list[tuple[int, Columns]] = [(first, ())]
         while todo:
             clique, shared = todo.pop()
-            reached.add(clique)
+            visited.add(clique)
             yield (
                 clique,
                 tables[clique]
-                if not reached - {clique}
+                if not visited - {clique}
                 else self.conditional(tables, clique, shared),
             )
             for other, between in self.neighbors[clique]:
-                if other in kept and other not in reached:
+                if other in kept and other not in visited:
                     todo.append((other, between))
 
     def path(self, one: int, other: int) -> list[int]:
@@ -284,6 +283,12 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(logs - top).sum(axis=axes))
     return np.asarray(found + np.squeeze(top, axis=axes))
+
+
+def _normalize(logs: FloatArray) -> FloatArray:
+    """Compute probabilities from logarithms, also of numbers that no float can hold."""
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
 
 
 def _divide(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -250,18 +250,18 @@ def _start(known: Known, tree: JunctionTree) -> list[FloatArray]:
     for column, (classes, level) in enumerate(zip(known.classes, known.levels, strict=True)):
         counts = np.bincount(classes.levels[level], weights=known.values[column]) + _SMOOTHING
         home = tree.find((column,))
-        found[home] = found[home] + tree.spread(home, (column,), np.log(counts / counts.sum()))
+        found[home] = found[home] + tree.shaped(home, (column,), np.log(counts / counts.sum()))
     for table in known.prior:
         home = tree.find(table.columns)
         maps = _maps(known, table.columns, table.levels)
         shape = Measured(table.columns, maps, table.probabilities, np.ones(()))
         ratio = shape.refine(_dependence(table.probabilities))
-        found[home] = found[home] + tree.spread(home, table.columns, ratio)
+        found[home] = found[home] + tree.shaped(home, table.columns, ratio)
     for one in known.impossible:
         columns = known.numbers(one)
         home = tree.find(columns)
         meant = _outer(known.masks(one)) > 0
-        found[home] = found[home] + tree.spread(home, columns, np.where(meant, -np.inf, 0.0))
+        found[home] = found[home] + tree.shaped(home, columns, np.where(meant, -np.inf, 0.0))
     return found
 
 
@@ -299,7 +299,7 @@ def _rake(known: Known, tree: JunctionTree, fitted: Fitted) -> Fitted:
                 with np.errstate(divide="ignore"):
                     inside, outside = np.log([wanted / now, (1 - wanted) / (1 - now)])
                 step = np.asarray(np.where(meant > 0, inside, outside))
-                potentials[home] = potentials[home] + tree.spread(home, columns, step)
+                potentials[home] = potentials[home] + tree.shaped(home, columns, step)
                 tables = tree.beliefs(potentials).tables
         if worst < _CLOSE:
             break

@@ -47,7 +47,7 @@ class Prior:
 
 def read_prior(path: str, schema: Schema, names: tuple[str, ...]) -> Prior:
     """Read a public table, or draw rows from an earlier release, as codes of the schema."""
-    table = _read_rows(path)
+    table = _read_rows(path, _stamp(path))
     found = [name for name in names if find_column(table, schema[name]) in table.column_names]
     if len(found) < 2:
         raise InvalidParameter(f"the prior {path} has fewer than two of the columns to publish")
@@ -58,8 +58,17 @@ def read_prior(path: str, schema: Schema, names: tuple[str, ...]) -> Prior:
     return Prior({name: along[kept] for name, along in codes.items()})
 
 
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Tell a file from what is written to its path later; None if there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 @lru_cache(maxsize=4)
-def _read_rows(path: str) -> pa.Table:
+def _read_rows(path: str, stamp: tuple[int, int] | None) -> pa.Table:
     """Read the rows of a public file, or of the release in a folder."""
     if Path(path).is_dir():
         from dpublish.core.folder.folder import load
@@ -72,7 +81,8 @@ def _read_rows(path: str) -> pa.Table:
     if reader is None:
         raise InvalidParameter(f"{path}: a prior is a .parquet or .csv file, or a release folder")
     try:
-        return duckdb.execute(f"select * from {reader}(?)", [path]).to_arrow_table()
+        with duckdb.connect() as link:
+            return link.sql(f"select * from {reader}(?)", params=[path]).to_arrow_table()
     except duckdb.Error as error:
         raise InvalidParameter(f"the prior {path} cannot be read: {error}") from None
 

@@ -68,7 +68,7 @@ class RowSource:
                 inside = self._class_weights(column, weights)
                 home = self.tree.find((column,))
                 with np.errstate(divide="ignore"):
-                    more = self.tree.spread(home, (column,), np.log(inside))
+                    more = self.tree.shaped(home, (column,), np.log(inside))
                 potentials[home] = potentials[home] + more
         beliefs = _beliefs(self.tree, potentials)
         if beliefs is None:

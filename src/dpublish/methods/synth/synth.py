@@ -272,6 +272,8 @@ class Synth(Method[SynthRelease]):
             raise needs_contribution(schema, self.name)
         for name in self.columns:
             require_known("column", name, schema.names)
+            if self.columns.count(name) > 1:
+                raise InvalidParameter(f"column {name!r} is listed twice")
         names = self._counted(schema)
         if len(names) > MOST_COLUMNS:
             raise InvalidParameter(
