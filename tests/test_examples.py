@@ -50,8 +50,8 @@ def test_an_example_runs_and_prints_something_worth_looking_at(example, tmp_path
     assert len(run([sys.executable, str(example)], tmp_path).splitlines()) >= 5
 
 
-def test_there_are_ten_examples():
-    assert len(EXAMPLES) == 10
+def test_there_are_eleven_examples():
+    assert len(EXAMPLES) == 11
 
 
 def test_the_example_method_works_as_an_installed_package(tmp_path):
