@@ -11,7 +11,7 @@ test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 # Where the pages on research documents go.
 PAGES ?= docs/reproduce
 
-.PHONY: help demo test check lint types audit coverage mutants campaign bench reproduce pins sbom deps-audit s3-server clean
+.PHONY: help demo test check lint types audit coverage mutants campaign bench peers reproduce pins sbom deps-audit s3-server clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
@@ -22,6 +22,7 @@ help:
 	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
 	@echo "make bench     the speed benchmarks, but for 100 million rows (benchmarks/speed/large.py)"
+	@echo "make peers     install other packages beside ours, and compare synthetic rows (minutes)"
 	@echo "make reproduce every figure and table of the research documents, short, with pages"
 	@echo "make pins      write the hashes of all pinned files into the requirements files"
 	@echo "make sbom      the software bill of materials, in sbom.json"
@@ -58,6 +59,15 @@ campaign: .venv/development
 
 bench: .venv/development
 	for script in $(filter-out benchmarks/speed/large.py,$(wildcard benchmarks/speed/*.py)); do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done
+
+# In environments of their own: peers need other versions than we pin, and of each other.
+peers: .venv/development .venv-peers/dpmm/ready .venv-peers/opendp/ready
+	$(BIN)/python benchmarks/peers/compare.py
+
+.venv-peers/%/ready: benchmarks/peers/requirements-%.txt
+	test -x .venv-peers/$*/bin/python || $(PYTHON) -m venv .venv-peers/$*
+	.venv-peers/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Tables that are not part of the package are looked for in the folder that DPUBLISH_DATA names.
 reproduce: .venv/runtime
@@ -96,4 +106,4 @@ s3-server: .venv-s3/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-audit .venv-peers .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

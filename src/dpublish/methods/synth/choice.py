@@ -16,7 +16,7 @@ import numpy as np
 
 from dpublish.aggregates.kernel import unbounded
 from dpublish.core.run import Run
-from dpublish.methods.synth.fit import add_classes
+from dpublish.methods.synth.fit import LOOK_STEPS, add_classes
 from dpublish.methods.synth.junction_tree import Columns, JunctionTree, count_cells
 from dpublish.methods.synth.kernels import ClassCounts
 from dpublish.methods.synth.model import CountedTable, Known, Model, fit_model
@@ -27,7 +27,7 @@ from dpublish.types import FloatArray, IntArray
 
 STEPS = 64
 """Steps of a score for one record: expected counts are rounded to so many parts of a record."""
-PENALTY = Fraction(17, 100)
+PENALTY = Fraction(3, 10)
 """Part of the expected noise (half of its L1 distance is 1/2) that is taken off a score."""
 CELLS_PER_NOISE = Fraction(4, 10)
 """Most cells of a table: so that a cell holds 2.5 times the scale of its noise on average."""
@@ -164,7 +164,7 @@ def choose_tables(
     candidates = list_candidates(known, limit)
     shares = choices.split_evenly(plan.tables, "choice")
     left, paying = plan.tables, tables
-    model = None if not known.prior else fit_model(known)
+    model = fit_model(known, steps=LOOK_STEPS) if known.prior else None
     looks = plan.batches
     for number, wanted in enumerate(looks):
         run.step(number, len(looks) + 1, "choosing tables")
@@ -190,19 +190,16 @@ def choose_tables(
         parts = {"now": len(new)} if left == wanted else {"now": len(new), "later": left - wanted}
         budgets = paying.split(**parts)
         known = _count(run, known, exact, new, budget=budgets["now"])
-        model = fit_model(known, model)
         left -= wanted
-        if "later" in budgets:
+        if left:
             paying = budgets["later"]
+            model = fit_model(known, model, steps=LOOK_STEPS)
     if not paying.is_used:
         again = [Candidate(one.columns, one.levels) for one in known.tables]
         known = _count(run, known, exact, again, budget=paying) if again else known
         if not again:
             paying.spend()
-        model = fit_model(known, model)
-    if model is None:
-        model = fit_model(known)
-    return known, model
+    return known, fit_model(known, model)
 
 
 def _count(

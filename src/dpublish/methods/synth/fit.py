@@ -25,7 +25,10 @@ from dpublish.types import FloatArray, IntArray
 Number = TypeVar("Number", np.float64, np.int64)
 TAU = 2.5e-4
 """How much the start counts, beside a table of average variance: the less, the more steps."""
-MOST_STEPS = 150
+LOOK_STEPS = 80
+"""Most steps of a fit that only the next choice depends on."""
+LAST_STEPS = 300
+"""Most steps of the fit that is published."""
 _MEMORY = 12
 _LEAST_GRADIENT = 1e-3
 _LEAST_GAIN = 1e-9
@@ -144,7 +147,7 @@ def fit(
     total: float,
     *,
     duals: dict[object, FloatArray] | None = None,
-    steps: int = MOST_STEPS,
+    steps: int = LAST_STEPS,
 ) -> Fitted:
     """Fit one distribution to noisy tables, each of which lies in one clique of the tree.
 

@@ -15,7 +15,7 @@ from dpublish.accuracy.projection import project_nonnegative
 from dpublish.data.statements import Combination, KnownTotal
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.synth.classes import ColumnClasses, class_counts
-from dpublish.methods.synth.fit import Fitted, Measured, fit
+from dpublish.methods.synth.fit import LAST_STEPS, Fitted, Measured, fit
 from dpublish.methods.synth.junction_tree import Columns, JunctionTree
 from dpublish.types import FloatArray, IntArray
 
@@ -193,7 +193,7 @@ class Model:
         return self.known.total * self.known.on_levels(found, columns, levels)
 
 
-def fit_model(known: Known, before: Model | None = None) -> Model:
+def fit_model(known: Known, before: Model | None = None, *, steps: int = LAST_STEPS) -> Model:
     """Fit the model to all that is known; start where an earlier one ended."""
     tree = JunctionTree.of(known.sizes, known.sets)
     found = fit(
@@ -202,6 +202,7 @@ def fit_model(known: Known, before: Model | None = None) -> Model:
         _start(known, tree),
         known.total,
         duals=None if before is None else before.fitted.duals,
+        steps=steps,
     )
     return Model(known, tree, _rake(known, tree, found))
 

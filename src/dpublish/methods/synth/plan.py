@@ -24,13 +24,13 @@ FIRST_TABLES = 12
 """So many further tables, and then one for every `RECORDS_PER_LATE_TABLE`."""
 RECORDS_PER_LATE_TABLE = 20_000
 MOST_TABLES = 200
-BATCHES = 4
+BATCHES = 6
 """How often the model is looked at again."""
 TRIPLES_FROM = 150_000
 """From how many records times epsilon on tables of three columns are candidates, too."""
 
-_MUCH_WEIGHTS = {"marginals": 27, "choices": 6, "tables": 67}
-_LITTLE_WEIGHTS = {"marginals": 61, "choices": 6, "tables": 33}
+_MUCH_WEIGHTS = {"marginals": 27, "choices": 10, "tables": 63}
+_LITTLE_WEIGHTS = {"marginals": 59, "choices": 10, "tables": 31}
 _MOST_WEIGHED = 256
 """Values of a column beyond so many do not add to its share."""
 
@@ -66,7 +66,7 @@ def make_plan(columns: int, records: int, epsilon: Fraction) -> Plan:
     """Plan the tables of so many columns, for about so many records.
 
     >>> make_plan(15, 39_000, Fraction(1)).batches
-    (14, 3, 3, 3, 3)
+    (14, 2, 2, 2, 2, 2, 2)
     >>> make_plan(15, 39_000, Fraction(1, 10)).batches, make_plan(15, 100, Fraction(1)).batches
     ((13,), ())
     """

@@ -1,0 +1,49 @@
+"""Synthetic rows of dpmm's MST and AIM: run by compare.py in the environment of dpmm.
+
+Usage: python dpmm_rows.py INPUT.npz OUTPUT.npz ALGORITHM EPSILON DELTA
+
+The input holds the codes of a table (a row for each column) and the number of cells of each
+column; the output holds as many synthetic rows, and what they cost.
+"""
+
+import resource
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+from dpmm.pipelines import AIMPipeline, MSTPipeline
+
+AIM_MEGABYTES = 80  # the limit that AIM has by itself; the pipeline would lift it
+AIM_STEPS = (
+    100  # of each fit, of which there are dozens; by default 1,000, which takes many minutes
+)
+
+
+def main(source, result, algorithm, epsilon, delta):
+    """Fit one model on codes, and write its rows."""
+    stored = np.load(source, allow_pickle=False)
+    names = [f"c{j:02}" for j in range(len(stored["sizes"]))]
+    rows = pd.DataFrame(dict(zip(names, stored["codes"], strict=True)))
+    sizes = dict(zip(names, stored["sizes"].tolist(), strict=True))
+    start = time.process_time()
+    pipeline = {"mst": MSTPipeline, "aim": AIMPipeline}[algorithm](
+        epsilon=float(epsilon),
+        delta=float(delta),
+        max_model_size=AIM_MEGABYTES if algorithm == "aim" else None,
+        n_jobs=1,
+        gen_kwargs={"n_iters": AIM_STEPS} if algorithm == "aim" else None,
+        disable_processing=True,  # the codes are bins already
+    )
+    pipeline.fit(rows, domain=sizes)
+    drawn = pipeline.generate(n_records=len(rows))
+    np.savez(
+        result,
+        codes=drawn[names].to_numpy().T.astype(np.int64),
+        seconds=time.process_time() - start,
+        megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
