@@ -72,11 +72,7 @@ def _read_rows(path: str) -> pa.Table:
     if reader is None:
         raise InvalidParameter(f"{path}: a prior is a .parquet or .csv file, or a release folder")
     try:
-        with duckdb.connect() as connection:
-            found = connection.sql(f"select * from {reader}(?)", params=[path])
-            if found is None:
-                raise InvalidParameter(f"the prior {path} has no rows")
-            return found.to_arrow_table()
+        return duckdb.execute(f"select * from {reader}(?)", [path]).to_arrow_table()
     except duckdb.Error as error:
         raise InvalidParameter(f"the prior {path} cannot be read: {error}") from None
 
