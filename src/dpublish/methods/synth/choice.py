@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, log, prod
+from math import ceil, comb, log, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +33,14 @@ CELLS_PER_NOISE = Fraction(4, 10)
 """Most cells of a table: so that a cell holds 2.5 times the scale of its noise on average."""
 MOST_CELLS = 300_000
 """Most cells of all cliques of the model's tree."""
-MOST_TRIPLES = 400
-"""Most candidates of three columns at one look."""
+MOST_LARGER = 2_000
+"""Most candidates of three or more columns at one look."""
+MOST_IN_TABLE = 6
+FEW_CLASSES = 3
+"""A column of at most so many classes may be one of several in a table."""
+"""Most columns of a table."""
+COUNTED_AT_ONCE = 200_000_000
+"""Records times candidates of three or more columns that are counted at one look."""
 
 
 class Candidate(NamedTuple):
@@ -76,37 +82,47 @@ def in_steps(expected: FloatArray) -> IntArray:
 
 
 class ExactTables:
-    """The exact counts of all pairs of columns, on their last levels: private.
+    """Exact counts: private.  All pairs of columns, on their last levels, are counted at once.
 
-    Made in one pass over the rows; every coarser table is added up from them.  Those of three
-    columns are counted when they are asked for.
+    Every coarser table of two columns is added up from them; larger ones are counted when they
+    are asked for, on the levels on which they are candidates.
     """
 
     def __init__(self, run: Run, known: Known) -> None:
         self._run, self._known = run, known
-        self._last = {
-            name: classes.levels[-1]
-            for name, classes in zip(known.names, known.classes, strict=True)
-        }
-        self._found: dict[Columns, IntArray] = {}
-        self.count(combinations(range(len(known.names)), 2))
+        pairs = combinations(range(len(known.names)), 2)
+        last = [len(one.levels) - 1 for one in known.classes]
+        self._found: dict[Candidate, IntArray] = {}
+        self.count([Candidate(pair, tuple(last[i] for i in pair)) for pair in pairs])
 
-    def count(self, sets: Iterable[Columns]) -> None:
-        """Count sets of columns that are not counted yet, in one pass."""
-        missing = tuple(one for one in sets if one not in self._found)
-        if missing:
-            names = tuple(tuple(self._known.names[i] for i in one) for one in missing)
-            kernel = ClassCounts(self._last, names)
-            counts = kernel.split(self._run.sum(kernel))
-            self._found.update(zip(missing, counts, strict=True))
+    def count(self, candidates: Iterable[Candidate]) -> None:
+        """Count candidates that are not counted yet, in one pass over the rows."""
+        missing = [one for one in candidates if one not in self._found]
+        if not missing:
+            return
+        known = self._known
+        sets = tuple(
+            tuple((known.names[i], level) for i, level in zip(*one, strict=True)) for one in missing
+        )
+        classes = {
+            (known.names[i], level): known.classes[i].levels[level]
+            for one in missing
+            for i, level in zip(*one, strict=True)
+        }
+        kernel = ClassCounts(known.names, classes, sets)
+        counts = kernel.split(self._run.sum(kernel))
+        self._found.update(zip(missing, counts, strict=True))
 
     def last(self, columns: Columns) -> IntArray:
-        """Return the counts of some columns on their last levels."""
-        return self._found[columns]
+        """Return the counts of two columns on their last levels."""
+        levels = tuple(len(self._known.classes[i].levels) - 1 for i in columns)
+        return self._found[Candidate(columns, levels)]
 
     def on_levels(self, candidate: Candidate) -> IntArray:
         """Return the counts of a candidate."""
-        table = self._found[candidate.columns]
+        if candidate in self._found:
+            return self._found[candidate]
+        table = self.last(candidate.columns)
         for axis, (column, level) in enumerate(zip(*candidate, strict=True)):
             classes = self._known.classes[column]
             lookup = classes.coarser(len(classes.levels) - 1, level)
@@ -168,12 +184,9 @@ def choose_tables(
     looks = plan.batches
     for number, wanted in enumerate(looks):
         run.step(number, len(looks) + 1, "choosing tables")
-        if plan.has_triples and model is not None:
-            triples = list_triples(known, limit)
-            exact.count(one.columns for one in triples)
-            pool = [*candidates, *triples]
-        else:
-            pool = candidates
+        larger = list_larger(known, limit, most_classes=None if plan.has_larger else FEW_CLASSES)
+        exact.count(larger)
+        pool = [*candidates, *larger]
         new = _choose_batch(
             run,
             _Look(known, model, []),
@@ -275,7 +288,7 @@ class _Forest:
 
     def joins(self, columns: Columns) -> bool:
         """Check whether a set joins columns that are not all joined."""
-        return len({self._of[i] for i in columns}) > (1 if len(columns) == 2 else 0)
+        return len({self._of[i] for i in columns}) > 1
 
     def join(self, columns: Columns) -> None:
         """Join the columns of a set."""
@@ -347,34 +360,30 @@ def finest(known: Known, columns: Columns, limit: float) -> Candidate | None:
     return Candidate(columns, best)
 
 
-def list_triples(known: Known, limit: float) -> list[Candidate]:
-    """List sets of three columns, two pairs of which were counted already.
+def list_larger(known: Known, limit: float, *, most_classes: int | None) -> list[Candidate]:
+    """List sets of three or more columns, on their finest levels, that a table allows.
 
-    Of many, those whose counted pairs depend most by the noisy tables: public.
+    Sets that add a column to a counted table come first, and then small ones.  At most so many
+    that they are counted in a few seconds; with `most_classes`, of columns of few classes only.
     """
-    strength = {
-        table.columns: _strength(table) for table in known.tables if len(table.columns) == 2
+    most = int(min(MOST_LARGER, max(MOST_LARGER / 20, COUNTED_AT_ONCE / known.total)))
+    sizes = [one.sizes[one.joined] for one in known.classes]
+    widest = limit / 4 if most_classes is None else most_classes
+    able = [i for i, size in enumerate(sizes) if 1 < size <= widest]
+    grown = {
+        tuple(sorted({*table.columns, i}))
+        for table in known.tables
+        for i in able
+        if i not in table.columns and {*table.columns} <= {*able}
     }
-    worth: dict[Columns, float] = {}
-    for one, other in combinations(strength, 2):
-        columns = tuple(sorted({*one, *other}))
-        if len(columns) == 3:
-            worth[columns] = max(worth.get(columns, 0.0), strength[one] + strength[other])
-    found = []
-    for columns in sorted(worth, key=lambda x: (-worth[x], x))[:MOST_TRIPLES]:
-        candidate = finest(known, columns, limit)
-        if candidate is not None and _cells(known, candidate) <= limit:
-            found.append(candidate)
-    return found
-
-
-def _cells(known: Known, one: Candidate) -> int:
-    return prod(known.classes[i].sizes[level] for i, level in zip(*one, strict=True))
-
-
-def _strength(table: CountedTable) -> float:
-    """Measure by how many records a noisy table differs from independent columns."""
-    counts = np.maximum(table.counts, 0).astype(np.float64)
-    total = max(float(counts.sum()), 1.0)
-    expected = np.multiply.outer(counts.sum(axis=1), counts.sum(axis=0)) / total
-    return float(np.abs(counts - expected).sum())
+    found: list[Columns] = sorted(grown, key=lambda x: (len(x), x))
+    for number in range(3, MOST_IN_TABLE + 1):
+        if comb(len(able), number) > most:
+            break
+        found += combinations(able, number)
+    within = [
+        one
+        for one in dict.fromkeys(found)
+        if 3 <= len(one) <= MOST_IN_TABLE and prod(sizes[i] for i in one) <= limit
+    ]
+    return [Candidate(one, tuple(known.classes[i].joined for i in one)) for one in within[:most]]

@@ -157,32 +157,21 @@ class JunctionTree:
 
         Combinations whose potential is minus infinity have probability 0.
         """
-        log_sum = 0.0
-        weights: list[FloatArray] = []
-        for table in potentials:
-            top = float(table.max())
-            log_sum += top
-            weights.append(np.exp(table - top))
-        upward: list[FloatArray] = [np.ones(())] * len(weights)
-        for clique in range(len(weights) - 1, 0, -1):
+        logs = list(potentials)
+        upward: list[FloatArray] = [np.zeros(())] * len(logs)
+        for clique in range(len(logs) - 1, 0, -1):
             shared, parent = self.separators[clique], self.parents[clique]
-            message = weights[clique].sum(axis=self.others(clique, shared))
-            top = float(np.max(message))
-            message = message / top
-            log_sum += log(top)
+            message = _log_sum(logs[clique], self.others(clique, shared))
             upward[clique] = message
-            weights[parent] = weights[parent] * self.spread(parent, shared, message)
-        found: list[FloatArray] = []
-        for clique, weight in enumerate(weights):
-            if clique == 0:
-                total = float(weight.sum())
-                log_sum += log(total)
-                found.append(weight / total)
-                continue
+            logs[parent] = logs[parent] + self.spread(parent, shared, message)
+        log_sum = float(_log_sum(logs[0], tuple(range(logs[0].ndim))))
+        found: list[FloatArray] = [np.exp(logs[0] - log_sum)]
+        for clique in range(1, len(logs)):
             shared, parent = self.separators[clique], self.parents[clique]
             marginal = found[parent].sum(axis=self.others(parent, shared))
-            factor = _divide(marginal, upward[clique])
-            belief = weight * self.spread(clique, shared, factor)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                factor = np.where(marginal > 0, np.log(marginal) - upward[clique], -np.inf)
+            belief = np.exp(logs[clique] + self.spread(clique, shared, np.asarray(factor)))
             found.append(belief / belief.sum())
         return Beliefs(tuple(found), log_sum)
 
@@ -286,6 +275,15 @@ class JunctionTree:
 
 def _shared(one: Columns, other: Columns) -> int:
     return len({*one} & {*other})
+
+
+def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Compute the logarithm of a sum over some axes from logarithms; minus infinity for none."""
+    top = logs.max(axis=axes, keepdims=True)
+    top = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        found = np.log(np.exp(logs - top).sum(axis=axes))
+    return np.asarray(found + np.squeeze(top, axis=axes))
 
 
 def _divide(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -11,7 +11,10 @@ from dpublish.aggregates.cells import cell_keys
 from dpublish.aggregates.kernel import ArrayKernel
 from dpublish.data.encoding import code_type
 from dpublish.data.table import Batch
-from dpublish.types import IntArray
+from dpublish.types import IntArray, WholeArray
+
+ClassSet = tuple[tuple[str, int], ...]
+"""Columns, each on a level of its classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,29 +25,32 @@ class ClassCounts(ArrayKernel):
     the columns leaves out is in no cell of any set: all sets count the same records.
 
     Attributes:
-        classes: For each column the class of every code; all columns that a record must have.
-        sets: The sets of columns.
+        columns: All columns that a record must have.
+        classes: For each column and level that is used, the class of every code.
+        sets: The sets of columns, each on a level.
 
-    >>> kernel = ClassCounts({"a": np.array([0, 0, 1]), "b": np.array([0, 1])}, (("a", "b"),))
+    >>> classes = {("a", 0): np.array([0, 0, 1]), ("b", 0): np.array([0, 1])}
+    >>> kernel = ClassCounts(("a", "b"), classes, ((("a", 0), ("b", 0)),))
     >>> answer = kernel.zero()
     >>> kernel.add(Batch(2, codes={"a": np.array([1, 2]), "b": np.array([0, 1])}), answer)
     >>> kernel.split(answer)[0].tolist()
     [[1, 0], [0, 1]]
     """
 
-    classes: Mapping[str, IntArray]
-    sets: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...]
+    classes: Mapping[tuple[str, int], IntArray]
+    sets: tuple[ClassSet, ...]
 
     @property
     def codes(self) -> tuple[str, ...]:
         """Columns that it reads as codes."""
-        return tuple(self.classes)
+        return self.columns
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The number of classes along each axis of each set."""
-        sizes = {name: int(classes.max()) + 1 for name, classes in self.classes.items()}
-        return tuple(tuple(sizes[name] for name in one) for one in self.sets)
+        sizes = {key: int(classes.max()) + 1 for key, classes in self.classes.items()}
+        return tuple(tuple(sizes[key] for key in one) for one in self.sets)
 
     @cached_property
     def size(self) -> int:
@@ -52,19 +58,22 @@ class ClassCounts(ArrayKernel):
         return sum(map(prod, self.shapes))
 
     @cached_property
-    def _lookups(self) -> dict[str, IntArray]:
+    def _lookups(self) -> dict[tuple[str, int], WholeArray]:
         return {
-            name: classes.astype(code_type(int(classes.max()) + 1))
-            for name, classes in self.classes.items()
+            key: classes.astype(code_type(int(classes.max()) + 1))
+            for key, classes in self.classes.items()
         }
 
     def add(self, batch: Batch, out: IntArray) -> None:
         """Add the records of `batch` to `out`."""
-        cells = {name: table.take(batch.codes(name)) for name, table in self._lookups.items()}
+        cells = {
+            (name, level): table.take(batch.codes(name))
+            for (name, level), table in self._lookups.items()
+        }
         start = 0
         for one, shape in zip(self.sets, self.shapes, strict=True):
             stop = start + prod(shape)
-            keys = cell_keys([cells[name] for name in one], shape, len(batch))
+            keys = cell_keys([cells[key] for key in one], shape, len(batch))
             if stop - start <= _FEW_CELLS:
                 out[start:stop] += np.bincount(keys, minlength=stop - start)
             else:

@@ -14,20 +14,22 @@ SIZE_SHARE = Fraction(1, 100)
 """Part of epsilon for the noisy number of records, which decides on all that follows."""
 PRIOR_SHARE = Fraction(1, 100)
 """Part of epsilon for the choice between a public prior and none, if there is one."""
-MUCH = 8_000
-"""From how many records times epsilon on a second look is worth its cost."""
-RECORDS_PER_EDGE = 300
-"""Records times epsilon that each edge of the forest needs."""
-RECORDS_PER_TABLE = 2_200
-"""Records times epsilon that each further table needs."""
+MUCH = 38
+"""From how many records times epsilon for each value on a second look is worth its cost."""
+EDGES = Fraction(1, 28)
+"""Edges of the forest for each record times epsilon, divided by the mean values of a column."""
+FURTHER = Fraction(1, 10)
+"""Further tables for each record times epsilon that a value has."""
 FIRST_TABLES = 12
-"""So many further tables, and then one for every `RECORDS_PER_LATE_TABLE`."""
-RECORDS_PER_LATE_TABLE = 20_000
+"""So many further tables, and then fewer: `LATE` for each record times epsilon of a value."""
+LATE = Fraction(1, 100)
 MOST_TABLES = 200
-BATCHES = 6
+LOOKS = 6
 """How often the model is looked at again."""
-TRIPLES_FROM = 150_000
-"""From how many records times epsilon on tables of three columns are candidates, too."""
+LARGER_FROM = 1_000
+"""From so many on, tables of three and more columns may have any columns, not only binary ones."""
+_MOST_VALUES = 32
+"""Values of a column beyond so many do not make its table larger: they are joined."""
 
 _MUCH_WEIGHTS = {"marginals": 27, "choices": 10, "tables": 63}
 _LITTLE_WEIGHTS = {"marginals": 59, "choices": 10, "tables": 31}
@@ -43,13 +45,13 @@ class Plan:
         edges: How many tables of the first look: a forest over the columns.
         further: How many tables of each later look.
         weights: The weights of marginals, choices and tables.
-        has_triples: Whether tables of three columns are candidates.
+        has_larger: Whether any three columns or more may have a table of their own.
     """
 
     edges: int
     further: tuple[int, ...]
     weights: dict[str, int]
-    has_triples: bool
+    has_larger: bool
 
     @property
     def tables(self) -> int:
@@ -62,29 +64,36 @@ class Plan:
         return tuple(number for number in (self.edges, *self.further) if number)
 
 
-def make_plan(columns: int, records: int, epsilon: Fraction) -> Plan:
-    """Plan the tables of so many columns, for about so many records.
+def count_values(columns: tuple[Column, ...]) -> int:
+    """Count the values of all columns, of long ones as many as classes matter."""
+    return sum(min(column.size, _MOST_VALUES) for column in columns)
 
-    >>> make_plan(15, 39_000, Fraction(1)).batches
+
+def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Plan:
+    """Plan the tables of so many columns and values, for about so many records.
+
+    >>> make_plan(15, 220, 39_000, Fraction(1)).batches
     (14, 2, 2, 2, 2, 2, 2)
-    >>> make_plan(15, 39_000, Fraction(1, 10)).batches, make_plan(15, 100, Fraction(1)).batches
-    ((13,), ())
+    >>> make_plan(15, 220, 39_000, Fraction(1, 10)).batches
+    (9,)
+    >>> make_plan(15, 220, 100, Fraction(1)).batches
+    ()
     """
     pairs = columns * (columns - 1) // 2
-    worth = int(max(records, 1) * epsilon)
-    edges = min(columns - 1, worth // RECORDS_PER_EDGE, MOST_TABLES)
+    worth = max(records, 1) * epsilon / max(values, 1)
+    edges = min(columns - 1, int(worth * columns * EDGES), MOST_TABLES)
     further = 0
     if worth >= MUCH:
-        further = min(FIRST_TABLES, worth // RECORDS_PER_TABLE)
-        further += max(0, worth - FIRST_TABLES * RECORDS_PER_TABLE) // RECORDS_PER_LATE_TABLE
-    further = min(further, pairs - edges, MOST_TABLES - edges)
-    parts = min(BATCHES, further)
+        further = min(FIRST_TABLES, int(worth * FURTHER))
+        further += int(max(worth - FIRST_TABLES / FURTHER, Fraction(0)) * LATE)
+    further = max(0, min(further, pairs - edges, MOST_TABLES - edges))
+    parts = min(LOOKS, further)
     batches = tuple(further // parts + (i < further % parts) for i in range(parts))
     if not edges:
         weights = {"marginals": 100}
     else:
         weights = _MUCH_WEIGHTS if worth >= MUCH else _LITTLE_WEIGHTS
-    return Plan(edges, batches, dict(weights), worth >= TRIPLES_FROM and columns > 2)
+    return Plan(edges, batches, dict(weights), worth >= LARGER_FROM)
 
 
 def column_weights(columns: tuple[Column, ...]) -> list[int]:

@@ -203,11 +203,8 @@ def _beliefs(tree: JunctionTree, potentials: list[FloatArray]) -> Beliefs | None
     """Compute the distribution of potentials; None if they exclude everything."""
     if any(np.all(np.isneginf(table)) for table in potentials):
         return None
-    try:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found = tree.beliefs(potentials)
-    except ValueError:  # the logarithm of 0: conditions that exclude each other
-        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = tree.beliefs(potentials)
     return found if np.isfinite(found.log_sum) else None
 
 

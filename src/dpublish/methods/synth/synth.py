@@ -25,6 +25,7 @@ from dpublish.methods.synth.plan import (
     SIZE_SHARE,
     Plan,
     column_weights,
+    count_values,
     make_plan,
 )
 from dpublish.methods.synth.prior import choose_prior, read_prior
@@ -138,7 +139,7 @@ class Synth(Method[SynthRelease]):
         kernel = _marginal_counts(run.schema, names)
         size, *exact = kernel.split(run.sum(kernel))
         records = run.noisy_size(int(size), budget=budgets["size"])
-        plan = make_plan(len(columns), records, budgets["model"].epsilon)
+        plan = make_plan(len(columns), count_values(columns), records, budgets["model"].epsilon)
         parts = budgets["model"].split(**plan.weights)
         marginals = _release_marginals(run, columns, exact, budget=parts["marginals"])
         known = _learn(run.schema, columns, marginals)
@@ -222,7 +223,7 @@ class Synth(Method[SynthRelease]):
             read_prior(self.prior, schema, tuple(column.name for column in columns))
         self._require_rates(columns, epsilon)
         left = epsilon * self._shares(len(columns))["model"]
-        plan = make_plan(len(columns), n_records or 0, left)
+        plan = make_plan(len(columns), count_values(columns), n_records or 0, left)
         weights = plan.weights
         marginals = left * weights["marginals"] / sum(weights.values())
         own = column_weights(columns)
