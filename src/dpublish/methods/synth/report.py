@@ -94,11 +94,12 @@ def _strongest(release: SynthRelease, dependence: FloatArray) -> Listing:
     first, second = np.triu_indices(len(release.names), 1)
     found = dependence[first, second]
     order = np.argsort(-found, kind="stable")[:_MAX_PAIRS]
-    counted = {table.columns for table in release.counted}
+    counted = [{*table.columns} for table in release.counted]
     rows = []
     for k in order:
         pair = (int(first[k]), int(second[k]))
-        source = "counted together" if pair in counted else "through other columns"
+        is_counted = any({*pair} <= one for one in counted)
+        source = "counted together" if is_counted else "through other columns"
         rows.append([*(release.names[i] for i in pair), f"{found[k]:.2f}", source])
     return Listing(
         headers=["column", "column", "Cramer's V", "how it is known"],
