@@ -244,6 +244,8 @@ class SynthRelease(Release):
     def quality_sentence(self) -> str:
         """Say how far pairs of columns are from the truth."""
         mean = self.mean_distance()
+        if len(self.names) == 1:
+            return "not measured: one column has no pairs"
         if mean is None:
             return "the distance from the truth was not measured"
         if mean.high - mean.low > 2 * UNKNOWN or mean.high - mean.low >= 1:
@@ -601,7 +603,7 @@ class SynthRelease(Release):
         worst = self.worst_distance()
         if worst is not None and worst.high - worst.low <= 2 * UNKNOWN:
             said["worst pair"] = f"{_told(worst)} from the truth (95 %)"
-        if not self.counted:
+        if not self.counted and len(self.names) > 1:
             said["note"] = "too few records for this epsilon to join columns: they are independent"
         return said
 
