@@ -66,8 +66,8 @@ peers: .venv/development .venv-peers/dpmm/ready .venv-peers/opendp/ready
 
 .venv-peers/%/ready: benchmarks/peers/requirements-%.txt
 	test -x .venv-peers/$*/bin/python || $(PYTHON) -m venv .venv-peers/$*
-	.venv-peers/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
-	touch $@
+	.venv-peers/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@ \
+		|| { rm -rf .venv-peers/$*; echo "$* cannot be installed and is left out" >&2; }
 
 # Tables that are not part of the package are looked for in the folder that DPUBLISH_DATA names.
 reproduce: .venv/runtime

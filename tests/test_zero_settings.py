@@ -17,6 +17,7 @@ from method_examples import EXAMPLES, SCHEMA, arrow_table
 
 EXACT = "an exact number"
 TAKEN = {  # where 0 makes sense
+    ("synth", "quality_share"),
     ("partitioning", "person_variance"),
     ("partitioning", "size_share"),
     ("t-round", "person_variance"),

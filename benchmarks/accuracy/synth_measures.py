@@ -9,7 +9,7 @@ be given finer numbers (`fine_schema`), but every measure is computed on these c
   pairs) and of three (100 random triples), each on average;
 - `dv`: by how much Cramér's V of two columns is off, on average over all pairs;
 - `auc`: gradient boosting that learns from 20,000 synthetic rows and is tested on true rows
-  that nobody published, on average over binary targets.
+  that were not published, on average over binary targets.
 
 NOT PRIVATE: everything here looks at true rows.
 """
@@ -213,23 +213,25 @@ def aucs(reference: Reference, rows: pa.Table | Codes, *, seed: int = 0) -> dict
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
+    from threadpoolctl import threadpool_limits
 
     codes = reference.encode(rows) if isinstance(rows, pa.Table) else rows
     if codes.shape[1] > TRAINED_ON:
         codes = codes[:, plain_generator(seed).choice(codes.shape[1], TRAINED_ON, replace=False)]
     found = {}
     for name, target in reference.targets.items():
-        place = reference.schema.names.index(target.column)
+        index = reference.schema.names.index(target.column)
         labels = reference.schema[target.column].axis().labels
         yes = [labels.index(label) for label in target.yes]
         used = [j for j, x in enumerate(reference.schema.names) if x not in _left_out(target)]
-        learned, truth = (np.isin(each[place], yes) for each in (codes, reference.test_codes))
+        learned, truth = (np.isin(each[index], yes) for each in (codes, reference.test_codes))
         if learned.all() or not learned.any():
             found[name] = 0.5
             continue
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
-        model.fit(codes[used].T, learned)
-        scores = model.predict_proba(reference.test_codes[used].T)[:, 1]
+        with threadpool_limits(1):  # on a busy machine, several threads wait for each other
+            model.fit(codes[used].T, learned)
+            scores = model.predict_proba(reference.test_codes[used].T)[:, 1]
         found[name] = float(roc_auc_score(truth, scores))
     return found
 

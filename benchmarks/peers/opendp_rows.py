@@ -22,7 +22,7 @@ def selection_share(total, choices):
     """Find a share of about a tenth for choices that adds up to no more than it, in floats.
 
     OpenDP 0.16 gives each choice an equal part, adds the parts up rounding upward, and refuses
-    the release where they exceed the whole, as they do by default for most numbers of columns.
+    the release where they exceed the whole, as they did by default for 21 columns.
     """
     below = math.nextafter
     for k in range(20_000):

@@ -10,9 +10,12 @@ import pytest
 from dpublish.aggregates.dependence import (
     ASSIGNMENT,
     DISTANCE,
+    SHARES_RANGE,
     STEPS,
     distance_from_independence,
+    distance_from_shares,
     fit_of_assignment,
+    shares_score,
 )
 from dpublish.testing import privacy_loss
 
@@ -88,6 +91,51 @@ def test_a_record_in_a_new_row_and_column_moves_the_distance_by_nearly_two(n):
     assert moved == Fraction(2 * n * STEPS, n + 1) // 1
 
 
+WEIGHTS = [[1, 1], [5, 1], [0, 1], [1, 0], [3, 1, 2], [1, 0, 1023]]
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_the_distance_from_shares_is_that_of_its_definition_rounded_down(weights):
+    whole = sum(weights)
+    for counts in tables((len(weights), 2), 5):
+        ideal = sum(
+            max(c - Fraction(int(counts[:, p].sum()) * weights[x], whole), 0)
+            for (x, p), c in np.ndenumerate(counts)
+        )
+        assert distance_from_shares(counts, np.array(weights)) == ideal * STEPS // 1
+    huge = np.full((len(weights), 2), 2**45)
+    assert distance_from_shares(huge, np.array(weights)) == sum(
+        max(2**45 * whole - len(weights) * 2**45 * w, 0) * 2 for w in weights
+    ) * STEPS // whole  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_no_record_moves_the_distance_from_shares_by_more_than_one(weights):
+    moves = changes(
+        lambda counts: distance_from_shares(counts, np.array(weights)), (len(weights), 2), 5
+    )
+    assert max(moves) <= STEPS
+    assert min(moves) >= -STEPS
+    assert max(moves) - min(moves) <= SHARES_RANGE
+
+
+def test_both_ends_of_that_change_are_approached():
+    weights = np.array([1, 1023])
+    few, many = np.array([[0], [0]]), np.array([[0], [4096]])
+    moves = [
+        distance_from_shares(with_record(counts, (0, 0)), weights)
+        - distance_from_shares(counts, weights)
+        for counts in (few, many)
+    ]
+    assert moves == [STEPS - 1, 1 - STEPS]
+
+
+def test_weights_follow_from_released_probabilities_alone():
+    assert shares_score(np.zeros(2)).measure(np.array([[4], [0]])) == 2 * STEPS
+    assert shares_score(np.array([0.25, 0.75])).measure(np.array([[4], [0]])) == 3 * STEPS
+    assert shares_score(np.array([1.0])).sensitivity_range == SHARES_RANGE
+
+
 @pytest.mark.parametrize(("shape", "most"), [((2, 2), 9), ((2, 4), 4), ((2, 1), 9), ((2, 3), 5)])
 def test_the_fit_is_that_of_the_definition(shape, most):
     for counts in tables(shape, most):
@@ -135,6 +183,15 @@ def test_a_choice_by_distance_loses_what_was_paid_and_half_the_range_would_lose_
     before, after = (rises, falls), (with_record(rises, (0, 0)), with_record(falls, (0, 0)))
     assert 0.95 < loss(DISTANCE, before, after, DISTANCE.sensitivity_range) <= 1
     assert loss(DISTANCE, before, after, DISTANCE.sensitivity_range // 2) > 1.9
+
+
+def test_a_choice_by_distance_from_shares_loses_what_was_paid_and_half_the_range_twice_that():
+    score = shares_score(np.array([1, 4095]) / 4096)
+    rises, falls = np.array([[0], [0]]), np.array([[0], [1 << 20]])
+    before, after = (rises, falls), (with_record(rises, (0, 0)), with_record(falls, (0, 0)))
+    assert score.sensitivity_range == SHARES_RANGE
+    assert 0.95 < loss(score, before, after, SHARES_RANGE) <= 1
+    assert loss(score, before, after, SHARES_RANGE // 2) > 1.9
 
 
 def test_a_choice_by_fit_loses_what_was_paid_and_two_thirds_of_the_range_would_lose_more():

@@ -6,6 +6,7 @@ proof (docs/proofs/bayes_network.md).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,21 @@ def distance_from_independence(counts: NDArray[np.int64]) -> int:
     by_parents = wide.sum(axis=0, keepdims=True)
     gaps = int(np.abs(wide * records - by_child * by_parents).sum())
     return gaps * (STEPS // 2) // records
+
+
+def distance_from_shares(counts: NDArray[np.int64], weights: NDArray[np.int64]) -> int:
+    """Measure how many records part a child from public shares, the same in every parents' cell.
+
+    `weights` are in proportion to the child's shares, as they were released before.  The score
+    is sum max(0, n_xp - n_p w_x / w), rounded down, in 1024ths.
+
+    >>> distance_from_shares(np.array([[3, 0], [0, 3]]), np.array([1, 1])) / STEPS
+    3.0
+    """
+    whole = int(weights.sum())
+    wide = counts if int(counts.sum()) < _EXACT_IN_64_BITS else counts.astype(object)
+    gaps = wide * whole - wide.sum(axis=0) * weights[:, None]
+    return int(np.maximum(gaps, 0).sum()) * STEPS // whole
 
 
 def fit_of_assignment(counts: NDArray[np.int64]) -> int:
@@ -72,5 +88,19 @@ class Score(NamedTuple):
 
 DISTANCE = Score(distance_from_independence, 4 * STEPS)
 """Changes lie strictly between -2 and 2 records; rounding down keeps them within."""
+MOST_WEIGHT = 1 << 20
+"""Largest sum of the weights of `distance_from_shares`: products with counts fit 64 bits."""
+SHARES_RANGE = 2 * STEPS
+"""Range of `distance_from_shares`: changes are at most one record, up or down."""
+
+
+def shares_score(probabilities: NDArray[np.float64]) -> Score:
+    """Make the score of a child whose probabilities were released before."""
+    weights = np.rint(probabilities * (MOST_WEIGHT // 2)).astype(np.int64)
+    if not weights.sum() > 0:
+        weights = np.ones_like(weights)
+    return Score(partial(distance_from_shares, weights=weights), SHARES_RANGE)
+
+
 ASSIGNMENT = Score(fit_of_assignment, 3)
 """Changes lie between -1 and 1/2 record."""

@@ -115,8 +115,8 @@ def test_the_audit_notices_classes_from_exact_marginals(monkeypatch):
         monkeypatch.setattr(mixed_network, "rank_levels", peeking)
         coarse.release(table, budget=Budget.seeded(EPSILON), rng=seeded(1))
 
-    coarse = method_of("network", theta=Fraction(8), max_degree=1)  # two classes a number
-    records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 40  # the middle of 3 is the middle
+    coarse = method_of("network", theta=Fraction(5), max_degree=1)  # two classes a number
+    records = [[0, pay % 2, pay, 0] for pay in (0, 3, 7)] * 60  # the middle of 3 is the middle
     losses = []
     for pay in range(8):
         pair = make_table(records), make_table([*records, [0, 1, pay, 0]])
@@ -181,7 +181,7 @@ def test_marginals_and_dependence_come_back(design):
         assert share == pytest.approx(true, abs=0.15)
 
 
-def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
+def test_numbers_follow_their_marginals_not_the_noisier_joint():
     rows, schema = mixed_rows(3000)
     table = open_table(rows, schema)
     gaps, raw_gaps = [], []
@@ -189,9 +189,7 @@ def test_numbers_follow_their_own_marginal_not_the_noisier_joint():
         release = DPCopulaHybrid(design="network").release(
             table, budget=Budget.seeded(1), rng=seeded(seed)
         )
-        target = release.numbers.distributions["age"].probabilities
-        starts = release.network.axes["age"].leaf_starts[:-1]
-        wanted = np.add.reduceat(target, starts)
+        wanted = release.cell_shares["age"]
         for probabilities, found in ((release.probabilities, gaps), (None, raw_gaps)):
             cells = release.network.draw(40_000, plain_generator(1), probabilities=probabilities)[
                 "age"
@@ -275,10 +273,92 @@ def test_long_categories_keep_their_marginals_at_a_small_budget(design):
 def test_the_design_follows_from_the_schema():
     rows, schema = mixed_rows(500)
     table = open_table(rows, schema)
-    both = DPCopulaHybrid().release(table, budget=Budget.seeded(1), rng=seeded(1))
-    assert both.numbers_first
-    one = DPCopulaHybrid(columns=("age", "sex", "town"))
-    assert not one.release(table, budget=Budget.seeded(1), rng=seeded(1)).numbers_first
+    for names, are_first in (
+        (("age", "pay", "sex"), True),
+        (("age", "pay", "sex", "town"), False),
+        (("age", "sex", "town"), False),
+    ):
+        method = DPCopulaHybrid(columns=names)
+        release = method.release(table, budget=Budget.seeded(1), rng=seeded(1))
+        assert release.numbers_first == are_first
+
+
+def test_indices_of_few_values_are_not_taken_for_numbers_of_a_copula():
+    indices = [column(f"i{k}", "integer", bounds=[0, 11]) for k in range(4)]
+    schema = Schema((*indices, column("sex", "category", values=["F", "M"])))
+    rows = {one.name: np.arange(60) % 12 for one in indices} | {"sex": ["F", "M"] * 30}
+    release = DPCopulaHybrid().release(
+        open_table(pa.table(rows), schema), budget=Budget.seeded(1), rng=seeded(1)
+    )
+    assert not release.numbers_first
+
+
+# --- shares by the noisy size --------------------------------------------------------------------
+
+
+def shares_of(design, size, epsilon="1"):
+    """Purposes of a release's shares, and what each cost."""
+    rows, schema = mixed_rows(size)
+    budget = Budget.seeded(epsilon)
+    release = DPCopulaHybrid(design=design).release(
+        open_table(rows, schema), budget=budget, rng=seeded(1)
+    )
+    spent = {}
+    for share in budget.account():
+        part = share.purpose.split("/")[2] if "/rest" in share.purpose else "size"
+        spent[part] = spent.get(part, 0) + share.epsilon
+    assert sum(spent.values()) == Fraction(epsilon)
+    return release, spent
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_fewer_records_the_more_of_epsilon_marginals_get(design):
+    left = Fraction(98, 100)
+    for size, wanted in ((300, left), (2_000, left * 6 / 10), (30_000, left * 4 / 10)):
+        release, spent = shares_of(design, size)
+        assert spent["marginals"] == wanted
+        assert bool(release.network.joints) == (size > 300)
+        assert all(marginal.rate > 0 for marginal in release.numbers.marginals)
+
+
+def test_without_a_network_rows_follow_the_marginals():
+    release, _ = shares_of("network", 300)
+    assert release.summary()["network"].startswith("none")
+    assert "one_cell_95" not in release.expected_error()
+    drawn = release.rows(6_000, seed=1)
+    for name in ("sex", "town"):
+        values = drawn[name].to_numpy(zero_copy_only=False)
+        shares = [np.mean(values == value) for value in release.schema[name].labels]
+        assert np.abs(shares - release.cell_shares[name]).max() < 2 / 6_000
+        assert release.marginal_counts(name) / release.records == pytest.approx(
+            release.cell_shares[name]
+        )
+
+
+def test_an_older_release_without_marginals_of_short_categories_still_draws_rows():
+    """It counted every column that has no parents, and says nothing of `apart`."""
+    rows, schema = mixed_rows(2_000)
+    release = DPCopulaHybrid(design="network").release(
+        open_table(rows, schema), budget=Budget.seeded(1), rng=seeded(1)
+    )
+    parts = {"receipt": release.receipt, "schema": release.schema}
+    metadata, tables = release.metadata(), release.tables()
+    assert DPCopulaHybridRelease.from_parts(**parts, metadata=metadata, tables=tables) == release
+    del metadata["apart"]
+    metadata["number_columns"] = ["age", "pay"]
+    metadata["numbers"]["marginals"] = metadata["numbers"]["marginals"][:2]
+    kept = np.isin(tables["marginals"]["column"].to_pylist(), ["age", "pay"])
+    tables["marginals"] = tables["marginals"].filter(pa.array(kept))
+    nodes = metadata["nodes"]
+    for node in nodes:
+        node["parents"] = []
+    schema_of = release.network.schema
+    sizes = [schema_of[node["column"]].axis(node["level"]).size for node in nodes]
+    tables["counts"] = pa.table({"noisy_count": pa.array(np.full(sum(sizes), 50))})
+    old = DPCopulaHybridRelease.from_parts(**parts, metadata=metadata, tables=tables)
+    assert old.rows(100, seed=1).num_rows == 100
+    assert len(old.network.joints) == 4
+    assert old.marginal_counts("sex") == pytest.approx([old.records / 2] * 2)
 
 
 @pytest.mark.parametrize(

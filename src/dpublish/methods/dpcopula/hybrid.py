@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.aggregates.dependence import DISTANCE
+from dpublish.aggregates.dependence import SHARES_RANGE
 from dpublish.core.method import ExpectedError, Method, Run, setting
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema, listed_names
@@ -26,18 +26,24 @@ from dpublish.methods.dpcopula.dpcopula import (
     ordered_columns,
 )
 from dpublish.methods.dpcopula.intervals import TotalEvidence
-from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, release_network
+from dpublish.methods.dpcopula.mixed_network import STRUCTURE_SHARE, no_network, release_network
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
 from dpublish.methods.dpcopula.spearman import release_spearman
 from dpublish.methods.histogram.domain import counted_columns, require_names
 from dpublish.methods.marginals.one_marginal import MarginalMethod
-from dpublish.methods.privbayes.structure import require_countable
+from dpublish.methods.privbayes.structure import records_per_cell, require_countable
 
 Design = Literal["auto", "network", "numbers-first", "cells"]
-MARGINALS_SHARE = Fraction(3, 10)
-CORRELATIONS_SHARE = Fraction(1, 10)
+MARGINALS_SHARES = (Fraction(6, 10), Fraction(4, 10))
+"""Part of epsilon, after the size, of marginals beside a small and beside a larger network."""
+CORRELATIONS_SHARE = Fraction(15, 100)
+"""Part of what is left after marginals."""
+LEAST_FOR_NETWORK, LEAST_FOR_MORE = 6, 10
+"""How often theta a cell of a marginal must hold for a network, and for the larger one."""
+MANY_VALUES = 50
+"""From so many values on, a number is taken as one that a normal variable may stand for."""
 _MOST_DEGREE = 4
 
 
@@ -46,8 +52,6 @@ class MixedColumns(NamedTuple):
 
     numbers: tuple[Column, ...]
     categories: tuple[Column, ...]
-    long: tuple[Column, ...]
-    """Categories of many values: they get marginals of their own, as numbers do."""
 
     @classmethod
     def of(cls, columns: Sequence[Column], least_values: int) -> "MixedColumns":
@@ -64,13 +68,7 @@ class MixedColumns(NamedTuple):
             )
         if not categories:
             raise InvalidParameter("all columns are numbers; use dpcopula")
-        long = tuple(c for c in categories if c.axis().ordinary_leaves >= least_values)
-        return cls(numbers, categories, long)
-
-    @property
-    def counted(self) -> tuple[Column, ...]:
-        """The columns that get a marginal."""
-        return (*self.numbers, *self.long)
+        return cls(numbers, categories)
 
     @property
     def all(self) -> tuple[Column, ...]:
@@ -92,7 +90,7 @@ def restrict(schema: Schema, columns: Sequence[Column]) -> Schema:
 class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
     """Publish a table of numbers and categories together, and draw synthetic rows from it.
 
-    Adds noise to the marginals of the numbers, and joins them with the categories by a network
+    Adds noise to the marginals of the columns, and joins numbers with categories by a network
     or by the cells of the categories.  Choose `Synth` for rows of any use.  Choose this one for
     a mixed table of few categories whose correlations matter, and `DPCopula` if all columns are
     numbers.
@@ -106,10 +104,12 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         design: How numbers and categories are joined: "network", a network over categories and
             classes of numbers; "numbers-first", numbers by a copula, on which categories depend;
             "cells", a marginal of every number for each full cell of the categories; "auto",
-            numbers-first if there are at least as many numbers as categories, else network.
+            numbers-first if numbers of 50 values or more outnumber all other columns, else
+            network.
         least_values: A column with an order and at least so many values counts as a number.
         marginal: How marginals are counted, as in `Marginals`.
-        theta: Least average count of a joint cell, in units of its noise.
+        theta: Least average count of a joint cell, in units of its noise.  Where a cell of a
+            single column could not hold six times as much, there are marginals alone.
         max_degree: Most parents of a column in the network.
         least_records: Noisy count from which a cell has marginals of its own, in the design
             "cells"; more if the noise needs it.
@@ -128,7 +128,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         >>> release.summary()["network"]
         '4 columns, 5 dependences, 2 joint counts'
         >>> print(release.count("age >= 40"))
-        2,861.8 (95 % confidence interval 2,799.1 to 2,924.5)
+        2,890.8 (95 % confidence interval 2,812.8 to 2,968.8)
         >>> release.rows(1_000, seed=1).column_names
         ['age', 'sex', 'education', 'hours']
 
@@ -154,7 +154,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         "How numbers and categories are joined. network: a network over categories and classes "
         "of numbers; numbers-first: numbers by a copula, categories depend on them; cells: a "
         "marginal of every number for each full cell of the categories; auto: numbers-first if "
-        "there are at least as many numbers as categories, else network.",
+        "numbers of 50 values or more outnumber all other columns, else network.",
         default="auto",
     )
     least_values: int = setting(
@@ -164,7 +164,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         "How to count marginals, as in the method marginals.", default="auto"
     )
     theta: Fraction = setting(
-        "Least average count of a joint cell, in units of its noise.", default=Fraction(6)
+        "Least average count of a joint cell, in units of its noise.", default=Fraction(4)
     )
     max_degree: int = setting("Most parents of a column in the network.", default=3)
     least_records: int = setting(
@@ -198,11 +198,12 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
 
         Privacy:
             `run.epsilon`-differentially private when one record is added or removed.  The
-            design follows from the schema.  Noisy size, marginals (`release_marginals`), network
-            (`release_network`) and, if numbers come first, correlations (`release_spearman`)
-            each cost their share, given what was released before; sequential composition adds
-            them up to epsilon.  For the design cells see `release_cells`.  Rows and counts
-            follow from what was released.
+            design follows from the schema; how the rest of epsilon is shared out, and whether
+            there is a network, from the noisy size and the schema.  Noisy size, marginals
+            (`release_marginals`), network (`release_network`) and, if numbers come first,
+            correlations (`release_spearman`) each cost their share, given what was released
+            before; on every path sequential composition adds them up to epsilon.  For the design
+            cells see `release_cells`.  Rows and counts follow from what was released.
         """
         parts = self._parts(run.schema)
         if self._design(parts) != "cells":
@@ -223,43 +224,47 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         Privacy:
             As argued in `_release`.
         """
-        ordered = self._ordered(parts)
-        budgets = run.split(**self._shares(ordered))
-        size, counts = count_records(run, parts.all, parts.counted, budget=budgets["size"])
+        budgets = run.split(size=SIZE_SHARE, rest=1 - SIZE_SHARE)
+        size, counts = count_records(run, parts.all, parts.all, budget=budgets["size"])
+        budgets = budgets["rest"].split(**self._shares(parts, size.value, run.epsilon))
         marginals = release_marginals(
-            run, counts, parts.counted, method=self.marginal, budget=budgets["marginals"]
+            run, counts, parts.all, method=self.marginal, budget=budgets["marginals"]
         )
         correlation = None
-        if ordered:
+        if "correlations" in budgets:
             correlation = release_spearman(
                 run,
-                ordered,
+                self._ordered(parts),
                 marginals,
                 size,
                 budget=budgets["correlations"],
                 complete=tuple(column.name for column in parts.all),
             )
         schema = restrict(run.schema, parts.all)
+        numbers, _ = parts.names
         numbers_first = self._design(parts) == "numbers-first"
-        network = release_network(
-            run,
-            schema,
-            {column.name: marginals[column.name] for column in parts.numbers},
-            numbers_first=numbers_first,
-            records=TotalEvidence((*marginals.values(),), size.value, size.rate).records,
-            theta=self.theta,
-            max_degree=self.max_degree,
-            budget=budgets["network"],
-        )
+        if "network" in budgets:
+            network = release_network(
+                run,
+                schema,
+                marginals,
+                numbers=numbers,
+                numbers_first=numbers_first,
+                records=TotalEvidence((*marginals.values(),), size.value, size.rate).records,
+                theta=self.theta,
+                max_degree=self.max_degree,
+                budget=budgets["network"],
+            )
+        else:
+            network = no_network(schema, marginals, numbers, budgets["marginals"].epsilon)
         receipt = run.receipt()
-        counted = restrict(run.schema, parts.counted)
         return DPCopulaHybridRelease(
             receipt=receipt,
             schema=schema,
             numbers=DPCopulaRelease(
                 receipt=receipt,
-                schema=counted,
-                marginals=tuple(marginals[name] for name in counted.names),
+                schema=schema,
+                marginals=tuple(marginals[name] for name in schema.names),
                 correlation=correlation,
                 size=size,
             ),
@@ -268,6 +273,7 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             counts=network.counts,
             noise_rate=network.rate,
             numbers_first=numbers_first,
+            apart=network.apart,
         )
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
@@ -284,44 +290,73 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
             return cells_error(
                 schema, numbers, categories, n_records, epsilon, marginal=self.marginal
             )
-        ordered = self._ordered(parts)
-        shares = self._shares(ordered)
-        require_rate(epsilon * shares["size"])
-        width = require_marginals(parts.counted, self.marginal, epsilon * shares["marginals"])
+        require_rate(epsilon * SIZE_SHARE)
+        self._require_rates(parts, epsilon)
+        shares = self._shares(parts, n_records, epsilon)
+        left = epsilon * (1 - SIZE_SHARE)
+        width = require_marginals(parts.all, self.marginal, left * shares["marginals"])
         figures = {"range_count_95": width}
-        if ordered:
-            share = epsilon * shares["correlations"]
-            records = n_records or USUAL_RECORDS
-            deviation = expected_deviation("spearman", len(ordered), records, share)
-            if n_records:
-                figures["correlation_95"] = 1.96 * deviation
-        counted = len(parts.all) if not ordered else len(parts.categories)
-        network = epsilon * shares["network"]
-        require_rate(network * STRUCTURE_SHARE / len(parts.all) / DISTANCE.sensitivity_range)
-        rate = network * (1 - STRUCTURE_SHARE) / counted
-        figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
+        summary = (
+            f"{len(parts.all)} marginals, a count of half of a column's values within "
+            f"{width:,.0f} of the truth (95 %)"
+        )
         if n_records:
             figures["range_count_95_per_record"] = width / n_records
-        summary = (
-            f"{len(parts.counted)} marginals, a count of half of a column's values within "
-            f"{width:,.0f} of the truth (95 %); up to {counted} joint counts, each within "
-            f"{figures['one_cell_95']:,.0f}"
-        )
+            if "correlations" in shares:
+                ordered, share = self._ordered(parts), left * shares["correlations"]
+                deviation = expected_deviation("spearman", len(ordered), n_records, share)
+                figures["correlation_95"] = 1.96 * deviation
+        if "network" not in shares:
+            return ExpectedError(f"{summary}; no joint counts", figures, target="range_count_95")
+        joints = len(parts.categories) if self._ordered(parts) else len(parts.all)
+        rate = left * shares["network"] * (1 - STRUCTURE_SHARE) / joints
+        figures["one_cell_95"] = float(sum_quantile(rate, 1, 0.95))
+        summary += f"; up to {joints} joint counts, each within {figures['one_cell_95']:,.0f}"
         return ExpectedError(summary, figures, target="range_count_95")
+
+    def _require_rates(self, parts: MixedColumns, epsilon: Fraction) -> None:
+        """Refuse an epsilon whose smallest shares, for any noisy size, allow no exact noise."""
+        left = epsilon * (1 - SIZE_SHARE)
+        for marginals in MARGINALS_SHARES:
+            shares = self._shares_with(parts, marginals)
+            require_marginals(parts.all, self.marginal, left * shares["marginals"])
+            if "correlations" in shares:
+                columns, share = len(self._ordered(parts)), left * shares["correlations"]
+                expected_deviation("spearman", columns, USUAL_RECORDS, share)
+            network = left * shares["network"]
+            require_rate(network * STRUCTURE_SHARE / len(parts.all) / SHARES_RANGE)
+            require_rate(network * (1 - STRUCTURE_SHARE) / len(parts.all))
 
     def _design(self, parts: MixedColumns) -> Design:
         if self.design != "auto":
             return self.design
-        return "numbers-first" if len(parts.numbers) >= len(parts.categories) else "network"
+        many = sum(c.axis().ordinary_leaves >= MANY_VALUES for c in parts.numbers)
+        return "numbers-first" if 2 * many > len(parts.all) else "network"
 
     def _ordered(self, parts: MixedColumns) -> tuple[str, ...]:
         """Name the numbers that correlations join: none if the network joins them."""
         return ordered_columns(parts.numbers) if self._design(parts) == "numbers-first" else ()
 
-    def _shares(self, ordered: tuple[str, ...]) -> dict[str, Fraction]:
-        shares = {"size": SIZE_SHARE, "marginals": MARGINALS_SHARE}
-        if ordered:
-            shares["correlations"] = CORRELATIONS_SHARE
+    def _shares(
+        self, parts: MixedColumns, records: int | None, epsilon: Fraction
+    ) -> dict[str, Fraction]:
+        """Share out what is left after the size; public, from the noisy size and the schema.
+
+        The fewer records a cell of a marginal holds, in units of its noise, the more the
+        marginals get: all, where no network could make up for what it takes from them.
+        """
+        if records is None:
+            return self._shares_with(parts, min(MARGINALS_SHARES))
+        cell = records_per_cell(parts.all, records, epsilon) / self.theta
+        if cell < LEAST_FOR_NETWORK:
+            return {"marginals": Fraction(1)}
+        return self._shares_with(parts, MARGINALS_SHARES[cell >= LEAST_FOR_MORE])
+
+    def _shares_with(self, parts: MixedColumns, marginals: Fraction) -> dict[str, Fraction]:
+        """Share out the rest where marginals get so much and there is a network."""
+        shares = {"marginals": marginals}
+        if self._ordered(parts):
+            shares["correlations"] = (1 - marginals) * CORRELATIONS_SHARE
         return {**shares, "network": 1 - sum(shares.values(), Fraction(0))}
 
     def _parts(self, schema: Schema) -> MixedColumns:
@@ -329,5 +364,5 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         parts = MixedColumns.of(columns, self.least_values)
         for column in parts.categories:
             require_countable(column, None)
-        marginal_kernel(schema, columns, parts.counted)  # refuses what cannot be counted
+        marginal_kernel(schema, columns, parts.all)  # refuses what cannot be counted
         return parts

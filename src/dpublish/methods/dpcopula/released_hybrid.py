@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from dpublish.accuracy.noise_distribution import sum_quantile
+from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
+from dpublish.accuracy.projection import project_nonnegative
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.codecs import RATE, Codec
+from dpublish.core.even_draws import even_parts
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
@@ -28,7 +30,8 @@ from dpublish.data.taxonomy import Level, Taxonomy
 from dpublish.errors import InvalidParameter
 from dpublish.methods.dpcopula.gaussian_copula import draw_codes
 from dpublish.methods.dpcopula.released import DPCopulaRelease
-from dpublish.methods.privbayes.network import NODES, JointNetwork, Node
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+from dpublish.methods.privbayes.network import NODES, Evidence, JointNetwork, Node
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
@@ -44,6 +47,8 @@ _CLASSES = Codec(
 )
 _SEED = 20_240_229  # calibration is a function of the release, so its draws are always the same
 _CALIBRATION = 1 << 16
+_MOST_WEIGHTS = 1 << 22
+_NO_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,14 +58,16 @@ class DPCopulaHybridRelease(Release):
     Attributes:
         receipt: What was guaranteed and paid.
         schema: All columns.
-        numbers: Marginals of the columns that count as numbers, and of long categories, and the
-            noisy size; with correlations of the numbers if they come first.
+        numbers: Marginals of the columns and the noisy size; with correlations of the numbers
+            if they come first.  Older releases have no marginals of short categories.
         classes: For each number the classes of its values, coarse to fine.
         nodes: The network; nodes of numbers are at levels of `classes`.
         counts: Noisy joint counts of the network.
         noise_rate: Rate of their noise.
         numbers_first: Whether numbers are drawn first, from correlations, and are not counted
             in the network.
+        apart: Whether a column that depends on nothing is left to its own marginal, so that the
+            joint counts do not hold it alone.
     """
 
     kind: ClassVar[str] = "mixed-table"
@@ -74,14 +81,15 @@ class DPCopulaHybridRelease(Release):
     counts: IntArray = in_table("counts", "noisy_count")
     noise_rate: Fraction = in_metadata(RATE)
     numbers_first: bool = in_metadata()
+    apart: bool = in_metadata(default=False)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
         names = self.numbers.schema.names
         if not set(names) <= set(self.schema.names) or not set() < set(self.classes) <= set(names):
             raise InvalidParameter("numbers are some of the columns with marginals, with classes")
-        if type(self.numbers_first) is not bool:
-            raise InvalidParameter("numbers_first must be yes or no")
+        if type(self.numbers_first) is not bool or type(self.apart) is not bool:
+            raise InvalidParameter("numbers_first and apart must be yes or no")
         _ = self.network
 
     @cached_property
@@ -94,6 +102,7 @@ class DPCopulaHybridRelease(Release):
             rate=self.noise_rate,
             total=self.records,
             given=tuple(self.classes) if self.numbers_first else (),
+            apart=self.numbers.schema.names if self.apart else (),
         )
 
     @property
@@ -106,20 +115,39 @@ class DPCopulaHybridRelease(Release):
         """Probabilities of the network's cells, raked to the marginals of all columns."""
         rng = plain_generator(_SEED)
         known = self._number_cells(self._numbers(_CALIBRATION, rng)) if self.numbers_first else None
-        return self.network.calibrated(self._cell_shares(), rng, known=known)
+        return self.network.calibrated(self.cell_shares, rng, known=known)
 
-    def _cell_shares(self) -> dict[str, FloatArray]:
-        """Estimate the share of each cell of every column: from its marginal, else the joints."""
-        distributions, axes = self.numbers.distributions, self.network.axes
-        shares = {
-            name: np.add.reduceat(distribution.probabilities, axes[name].leaf_starts[:-1])
-            for name, distribution in distributions.items()
-        }
-        for node in self.network.counted:
-            counts = None if node.column in distributions else self.network.marginal(node.column)
-            if counts is not None and counts.sum() > 0:
-                shares[node.column] = counts / counts.sum()
-        return shares
+    @cached_property
+    def cell_shares(self) -> dict[str, FloatArray]:
+        """Share of each cell of every column, from its own marginal and from all joints."""
+        shares = {name: self._share(name) for name in self.network.axes}
+        return {name: share for name, share in shares.items() if share is not None}
+
+    def _share(self, name: str) -> FloatArray | None:
+        """Estimate the shares of a column's cells; None where nothing is known of them.
+
+        Noisy counts and sums of joints are unbiased, so they are averaged by the inverse of
+        their variances before they are made non-negative: a rare cell neither vanishes nor
+        grows but by noise.
+        """
+        joint = self.network.evidence(name)
+        own = self._own_counts(name)
+        if own is not None and (joint.precision or self.schema[name].kind == "category"):
+            counts = own.mix(joint)
+        elif name in self.numbers.distributions:
+            probabilities = self.numbers.distributions[name].probabilities
+            return np.add.reduceat(probabilities, self.network.axes[name].leaf_starts[:-1])
+        else:
+            counts = joint.sums
+        found = project_nonnegative(counts, self.records)
+        return found / found.sum() if found.sum() > 0 else None
+
+    def _own_counts(self, name: str) -> "_CellCounts | None":
+        """Add a column's own marginal up to its cells; None where their noise is not known."""
+        if name not in self.numbers.distributions or name in self.network.given:
+            return None
+        marginal = self.numbers.marginals[self.numbers.schema.names.index(name)]
+        return _CellCounts.of(marginal, self.network.axes[name])
 
     def _numbers(self, n: int, rng: np.random.Generator) -> dict[str, IntArray]:
         """Draw the codes of all numbers from their copula."""
@@ -133,9 +161,19 @@ class DPCopulaHybridRelease(Release):
 
     def marginal_counts(self, name: str) -> FloatArray:
         """Estimate the records in each cell of a column: values of numbers, cells of others."""
-        if name in self.numbers.distributions:
-            return np.asarray(self.records * self.numbers.distributions[name].probabilities)
-        return self.network.marginal(name)
+        if name not in self.numbers.distributions:
+            return self.network.marginal(name)
+        probabilities = self.numbers.distributions[name].probabilities
+        starts = self.network.axes[name].leaf_starts
+        if name not in self.cell_shares or name in self.network.given:
+            return np.asarray(self.records * probabilities)
+        masses, sizes = np.add.reduceat(probabilities, starts[:-1]), np.diff(starts)
+        within = np.where(
+            np.repeat(masses > 0, sizes),
+            probabilities / np.repeat(np.where(masses > 0, masses, 1), sizes),
+            1 / np.repeat(sizes, sizes),
+        )
+        return np.asarray(self.records * within * np.repeat(self.cell_shares[name], sizes))
 
     def _number_cells(self, codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
         return {name: self.network.axes[name].leaf_to_cell[own] for name, own in codes.items()}
@@ -174,7 +212,7 @@ class DPCopulaHybridRelease(Release):
         even = np.repeat(np.where(masses > 0, 0.0, 1.0 / sizes), sizes)
         cumulative = np.concatenate([[0.0], np.cumsum(probabilities + even)])
         low, high = cumulative[starts[cells]], cumulative[starts[cells + 1]]
-        drawn = high - rng.random(cells.size) * (high - low)  # above low, up to high
+        drawn = high - even_parts(cells, rng) * (high - low)  # above low, up to high
         codes = np.searchsorted(cumulative, drawn, side="left") - 1
         return np.asarray(np.clip(codes, starts[cells], starts[cells + 1] - 1))
 
@@ -222,29 +260,67 @@ class DPCopulaHybridRelease(Release):
             metadata=metadata["numbers"],
             tables=tables,
         )
-        declared = cls.read_parts(schema, metadata, tables)
+        # Older releases counted every column of the network and do not say so.
+        declared = cls.read_parts(schema, {"apart": False, **metadata}, tables)
         return cls(receipt=receipt, schema=schema, numbers=numbers, **declared)
 
     def expected_error(self) -> dict[str, float]:
         """Return the half-widths (95 %) of the numbers' range counts and of a joint count."""
-        return {
-            **self.numbers.expected_error(),
-            "one_cell_95": float(sum_quantile(self.noise_rate, 1, 0.95)),
-            "joints": float(len(self.network.joints)),
-        }
+        found = {**self.numbers.expected_error(), "joints": float(len(self.network.joints))}
+        if self.network.joints:
+            found["one_cell_95"] = float(sum_quantile(self.noise_rate, 1, 0.95))
+        return found
 
     def summary(self) -> dict[str, str]:
         """Describe the value and its error in a few words."""
         edges = sum(len(node.parents) for node in self.nodes)
-        width = sum_quantile(self.noise_rate, 1, 0.95)
         order = "come first, joined by correlations" if self.numbers_first else "enter by classes"
-        return {
+        found = {
             "numbers": f"{len(self.classes)}; they {order}",
             "marginals": f"of {len(self.numbers.marginals)} columns of their own",
             "network": f"{len(self.nodes)} columns, {edges} dependences, "
             f"{len(self.network.joints)} joint counts",
-            "error": f"each joint count is within {width:,.0f} of the truth with probability 95 %",
         }
+        if not self.network.joints:
+            width = self.numbers.expected_error().get("half_of_a_column_95")
+            found["network"] = "none; there are too few records for it"
+            if width is not None:
+                claim = f"counts of half of a column are within {width:,.0f} with probability 95 %"
+                found["error"] = claim
+            return found
+        width = sum_quantile(self.noise_rate, 1, 0.95)
+        claim = f"each joint count is within {width:,.0f} of the truth with probability 95 %"
+        return {**found, "error": claim}
+
+
+class _CellCounts(NamedTuple):
+    """Noisy counts of the cells of a column, and their variances."""
+
+    counts: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of(cls, marginal: NoisyMarginal, axis: Axis) -> "_CellCounts | None":
+        """Add a marginal up to the cells of an axis; None where smoothing has biased it."""
+        sizes = np.diff(axis.leaf_starts)
+        variance = noise_variance(marginal.rate)
+        if marginal.method == "identity":
+            sums = np.add.reduceat(marginal.bins, axis.leaf_starts[:-1])
+            return cls(sums, variance * sizes)
+        if axis.size * axis.leaf_starts[-1] > _MOST_WEIGHTS:
+            return None
+        cells = np.repeat(np.eye(axis.size), sizes, axis=1)
+        noise = [marginal.noise_weights(weights) for weights in cells]
+        known = [weights @ weights for weights in noise if weights is not None]
+        if len(known) < axis.size:
+            return None
+        return cls(cells @ marginal.bins, variance * np.array(known))
+
+    def mix(self, joint: Evidence) -> FloatArray:
+        """Average these counts with those of joints, each by the inverse of its variance."""
+        precisions = 1 / np.maximum(self.variances, _NO_VARIANCE)
+        weighted = self.counts * precisions + joint.sums * joint.precision
+        return np.asarray(weighted / (precisions + joint.precision))
 
 
 # --- Classes of a number --------------------------------------------------------------------------

@@ -152,6 +152,8 @@ def _dependences(release: DPCopulaHybridRelease) -> Listing:
         parents = ", ".join(f"{axis.column} ({axis.size})" for axis in axes[1:])
         if node.column in network.given:
             parents, cells = "correlations with other numbers", "not counted"
+        elif not node.parents and node.column in network.apart:
+            cells = "its own marginal"
         else:
             cells = f"{int(np.prod([axis.size for axis in axes])):,}"
         rows.append([f"{node.column} ({axes[0].size})", parents or "nothing", cells])

@@ -3,20 +3,22 @@
 Probabilities follow from the noisy counts; rows are drawn column after column.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.aggregates.cells import ColumnSet
 from dpublish.core.codecs import Codec
-from dpublish.core.probabilities import add_up, cell_numbers, conditional, draw_cells
+from dpublish.core.even_draws import draw_evenly
+from dpublish.core.probabilities import add_up, cell_numbers, conditional
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
@@ -79,6 +81,11 @@ def joint_sets(nodes: Sequence[Node]) -> tuple[ColumnSet, ...]:
     )
 
 
+def without(nodes: Sequence[Node], apart: Collection[str]) -> tuple[Node, ...]:
+    """Leave out the nodes that depend on nothing and whose columns are counted elsewhere."""
+    return tuple(node for node in nodes if node.parents or node.column not in apart)
+
+
 def joint_of(node: Node, sets: Sequence[ColumnSet]) -> int:
     """Find the first of the counted sets from which a node's counts can be added up."""
     return next(index for index, one in enumerate(sets) if covers(one, node.columns))
@@ -127,6 +134,14 @@ def cell_labels(axes: Sequence[Axis]) -> list[str]:
     return labels
 
 
+class Evidence(NamedTuple):
+    """What joint counts tell of the cells of a column, without bias, and its precision."""
+
+    sums: FloatArray
+    precision: float
+    """Inverse of the variance of each sum; 0 if no joint has the column."""
+
+
 @dataclass(frozen=True, eq=False)
 class JointNetwork:
     """Nodes in an order in which each depends on a few earlier ones, and their noisy counts.
@@ -138,6 +153,7 @@ class JointNetwork:
         rate: Rate of the noise of every count.
         total: Estimate of the number of records.
         given: Columns that come from elsewhere: they have nodes, but no counts.
+        apart: Columns with marginals of their own, which are not counted alone once more.
     """
 
     schema: Schema
@@ -146,6 +162,7 @@ class JointNetwork:
     rate: Fraction
     total: float
     given: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a network may come from anywhere."""
@@ -167,7 +184,7 @@ class JointNetwork:
     @cached_property
     def joint_sets(self) -> tuple[ColumnSet, ...]:
         """The sets of columns that were counted."""
-        return joint_sets(self.counted)
+        return joint_sets(without(self.counted, self.apart))
 
     @cached_property
     def joint_axes(self) -> tuple[tuple[Axis, ...], ...]:
@@ -185,7 +202,8 @@ class JointNetwork:
     def joints(self) -> tuple[IntArray, ...]:
         """The noisy counts of each set, shaped by its axes."""
         shapes = [tuple(axis.size for axis in axes) for axes in self.joint_axes]
-        parts = np.split(self.counts, np.cumsum([prod(shape) for shape in shapes])[:-1])
+        ends = np.cumsum([prod(shape) for shape in shapes], dtype=np.int64)
+        parts = np.split(self.counts, ends)[:-1]
         return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
     @cached_property
@@ -198,6 +216,9 @@ class JointNetwork:
         """Probabilities of each counted column: a row for every combined cell of its parents."""
         found = {}
         for node in self.counted:
+            if not any(covers(one, node.columns) for one in self.joint_sets):
+                found[node.column] = conditional(np.zeros(self.axes[node.column].size))
+                continue
             joint = joint_of(node, self.joint_sets)
             counts = add_up(self.estimates[joint], self.joint_axes[joint], node.axes(self.schema))
             found[node.column] = conditional(counts)
@@ -205,13 +226,14 @@ class JointNetwork:
 
     def table(self) -> pa.Table:
         """Return the noisy counts of all joints, with the labels of their cells."""
-        numbers = [np.full(joint.size, index) for index, joint in enumerate(self.joints)]
-        cells = [np.arange(joint.size) for joint in self.joints]
+        sizes = [joint.size for joint in self.joints]
         labels = [label for axes in self.joint_axes for label in cell_labels(axes)]
         return pa.table(
             {
-                "joint": pa.array(np.concatenate(numbers), pa.int64()),
-                "cell_number": pa.array(np.concatenate(cells), pa.int64()),
+                "joint": pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int64()),
+                "cell_number": pa.array(
+                    [cell for size in sizes for cell in range(size)], pa.int64()
+                ),
                 "cell": pa.array(labels, pa.string()),
                 "noisy_count": pa.array(self.counts),
             }
@@ -221,9 +243,15 @@ class JointNetwork:
         """Estimate the records in each cell of a counted column from all joints that have it.
 
         The noisy counts of a joint add up to an unbiased estimate; one that was made
-        non-negative cell by cell would move records from frequent values to rare ones.  The
-        estimates of several joints have independent noise, so each is weighted by the inverse
-        of its variance, that is of the number of cells added up.
+        non-negative cell by cell would move records from frequent values to rare ones.
+        """
+        return project_nonnegative(self.evidence(name).sums, self.total)
+
+    def evidence(self, name: str) -> Evidence:
+        """Add up a column's cells in all joints that have it.
+
+        The estimates of several joints have independent noise, so each is weighted by the
+        inverse of its variance, that is of the number of cells added up.
         """
         axis = self.axes[name]
         node = Node(name, axis.level)
@@ -234,7 +262,7 @@ class JointNetwork:
                 cells = joint.size / axis.size
                 sums += add_up(joint.astype(np.float64), axes, (axis,)) / cells
                 weight += 1 / cells
-        return project_nonnegative(sums / weight, self.total)
+        return Evidence(sums / max(weight, 1e-300), weight / max(noise_variance(self.rate), 1e-9))
 
     def draw(
         self,
@@ -249,7 +277,7 @@ class JointNetwork:
         tables = self.probabilities if probabilities is None else probabilities
         for node in self.counted:
             rows = self._rows_of_probabilities(node, cells, n)
-            cells[node.column] = draw_cells(tables[node.column], rows, rng)
+            cells[node.column] = draw_evenly(tables[node.column], rows, rng)
         return cells
 
     def calibrated(
@@ -276,7 +304,7 @@ class JointNetwork:
             if node.column in marginals:
                 weights = np.bincount(above, minlength=len(table)) / rows
                 table = found[node.column] = _match(table, weights, marginals[node.column])
-            cells[node.column] = draw_cells(table, above, rng)
+            cells[node.column] = draw_evenly(table, above, rng)
         return found
 
     def _rows_of_probabilities(self, node: Node, cells: Mapping[str, IntArray], n: int) -> IntArray:

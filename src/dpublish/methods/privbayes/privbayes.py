@@ -15,12 +15,20 @@ from dpublish.errors import InvalidParameter, require_count, require_known, requ
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.privbayes.network import Node, joint_sets
 from dpublish.methods.privbayes.released import PrivBayesRelease
-from dpublish.methods.privbayes.structure import Plan, choose_network, make_plan, require_countable
+from dpublish.methods.privbayes.structure import (
+    Plan,
+    choose_network,
+    make_plan,
+    records_per_cell,
+    require_countable,
+)
 from dpublish.privacy.budget import Budget
 
 ScoreName = Literal["R", "F"]
 SIZE_SHARE = Fraction(3, 100)
 """Part of epsilon that the noisy number of records costs."""
+LEAST_IN_MARGINALS = 8
+"""How often theta a cell of a marginal must hold for a network without a target."""
 MOST_PARENTS = 6
 _MOST_ASSIGNED_PARENTS = MOST_CELLS_TO_ASSIGN.bit_length() - 1
 
@@ -43,7 +51,8 @@ class PrivBayes(Method[PrivBayesRelease]):
         target: Class column, to be predicted with `predict`; it comes first in the network.
         score: How dependence is measured: "R", the distance from independence, for all
             columns; "F", the fit of an assignment, for columns of two values each.
-        theta: Least average count of a joint cell, in units of its noise.
+        theta: Least average count of a joint cell, in units of its noise.  Without a target there
+            is no network unless a cell of a single column could hold eight times as much.
         structure_share: Part of epsilon, after that of the size, for choosing the network.
         max_degree: Most parents of a column.
 
@@ -65,7 +74,7 @@ class PrivBayes(Method[PrivBayesRelease]):
         >>> print(release.count("sex = Female"))
         1,002 (95 % confidence interval 976 to 1,028)
         >>> release.rows(1, seed=1).to_pylist()
-        [{'age': 22, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
+        [{'age': 75, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
 
     Reference:
         J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
@@ -203,13 +212,15 @@ class PrivBayes(Method[PrivBayesRelease]):
         return ASSIGNMENT if self.score == "F" else DISTANCE
 
     def _plan(self, columns: tuple[Column, ...], size: int, epsilon: Fraction) -> Plan:
+        least = LEAST_IN_MARGINALS * self.theta
+        is_worth_it = self.target or records_per_cell(columns, size, epsilon) >= least
         return make_plan(
             columns,
             size=size,
             joint_budget=epsilon * (1 - self.structure_share),
             whole_budget=epsilon,
             theta=self.theta,
-            max_degree=self.max_degree,
+            max_degree=self.max_degree if is_worth_it else 0,
             target=self.target,
         )
 

@@ -31,7 +31,9 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.released import Marginal
 from dpublish.methods.privbayes.network import NODES, JointNetwork, Node, joint_of
 from dpublish.privacy.receipt import Receipt
+from dpublish.randomness import plain_generator
 
+_SEED = 20_240_229  # calibration is a function of the release, so its draws are always the same
 _LEAST_PROBABILITY = 1e-3
 """A single value that noise made nearly impossible must not outvote all others."""
 
@@ -115,10 +117,12 @@ class PrivBayesRelease(Release):
         weights = 1 / np.maximum(variances, 1e-9)
         return max(float(np.average(values, weights=weights)), 0.0)
 
-    @property
+    @cached_property
     def probabilities(self) -> dict[str, NDArray[np.float64]]:
         """Probabilities of each column's cells: a row for every combined cell of its parents."""
-        return self.network.probabilities
+        marginals = {name: self.network.marginal(name) for name in self.axes}
+        shares = {name: own / own.sum() for name, own in marginals.items() if own.sum() > 0}
+        return self.network.calibrated(shares, plain_generator(_SEED))
 
     def marginal(self, column: str) -> Marginal:
         """Add up a column's noisy counts, with the half-width of their intervals (95 %)."""
@@ -139,7 +143,7 @@ class PrivBayesRelease(Release):
         """
         wanted = round(self.total) if n is None else n
         rng = self.row_generator(n, seed, counted=wanted)
-        cells = self.network.draw(wanted, rng)
+        cells = self.network.draw(wanted, rng, probabilities=self.probabilities)
         return pa.table(
             {
                 name: draw_column(self.axes[name], cells[name].astype(np.intp), rng)

@@ -26,6 +26,9 @@ from dpublish.privacy.budget import Budget
 MOST_CELLS = 20_000
 MOST_PARENT_SETS = 100_000
 MOST_CANDIDATES = 2_000
+MOST_ALONE = 128
+"""Up to so many cells, a column is drawn as finely as it can be where it has no parents."""
+_MOST_ORDERED = 32
 _CELLS_PER_PASS = 1 << 22
 Level = tuple[int, int]
 """A level of a column and the number of its cells."""
@@ -74,8 +77,23 @@ def make_plan(
             plan = Plan(degree, most, {c.name: _levels(c, most // 2, target) for c in columns})
             if _has_pair(plan):
                 return plan
-    most = _useful_cells(size, whole_budget, theta, count - given)
+    most = max(_useful_cells(size, whole_budget, theta, count - given), MOST_ALONE)
     return Plan(0, most, {c.name: _levels(c, most, target) for c in columns})
+
+
+def records_per_cell(columns: Sequence[Column], size: int, epsilon: Fraction) -> Fraction:
+    """Estimate what a marginal's cell would hold, in units of its noise.
+
+    It is the average over all cells, if all of epsilon went to marginals.  Of a column with an
+    order at most 32 cells count: neighbors may be added up.
+
+    >>> from dpublish.data.schema import column
+    >>> sex, age = column("sex", "category", values="FM"), column("age", "integer", bounds=[0, 99])
+    >>> records_per_cell([sex, age], 3400, Fraction(1, 10))
+    Fraction(10, 1)
+    """
+    cells = sum(c.size if c.kind == "category" else min(c.size, _MOST_ORDERED) for c in columns)
+    return max(size, 0) * epsilon / cells
 
 
 def affordable_degree(count: int) -> int:
@@ -168,33 +186,36 @@ def choose_network(
     *,
     schema: Schema,
     first: Sequence[str] = (),
-    score: Score,
+    score: Score | Mapping[str, Score],
     budget: Budget,
 ) -> tuple[Node, ...]:
     """Choose the network, beginning with the columns `first` (any one column, if none).
 
-    These depend on no other column.  `schema` has the levels that the plan names; it may
+    These depend on no other column.  Columns may have different scores, with the same range.
+    `schema` has the levels that the plan names; it may
     differ from the table's, with the same values, if it follows from earlier releases.
 
     Privacy:
         `budget.epsilon`-differentially private when one record is added or removed: one
         selection for each column after the first, each with an equal share.  Candidates
         follow from the plan (public, or of earlier releases) and from earlier choices; one
-        record changes the difference of two scores by at most `score.sensitivity_range` steps
+        record changes the difference of two scores by at most their `sensitivity_range` steps
         (docs/proofs/bayes_network.md).  Scores are remembered within this call and never
         published.
     """
     names = list(plan.levels)
+    scored = dict.fromkeys(names, score) if isinstance(score, Score) else score
+    widest = max(one.sensitivity_range for one in scored.values())
     start = first or (names[int(run.uniform_integers(len(names), 1)[0])],)
     budgets = budget.split_evenly(len(names) - len(start))
     nodes = [Node(name, plan.own(name)[0]) for name in start]
     scores: dict[Node, int] = {}
     for done, share in enumerate(budgets, start=1):
         candidates = _thin(_candidates(nodes, plan), run)
-        _measure(run, schema, [c for c in candidates if c not in scores], score, names, scores)
+        _measure(run, schema, [c for c in candidates if c not in scores], scored, names, scores)
         chosen = run.select(
             np.array([scores[candidate] for candidate in candidates], dtype=np.int64),
-            sensitivity_range=score.sensitivity_range,
+            sensitivity_range=widest,
             budget=share,
         )
         nodes.append(candidates[chosen])
@@ -230,7 +251,7 @@ def _measure(
     run: Run,
     schema: Schema,
     candidates: Sequence[Node],
-    score: Score,
+    scored: Mapping[str, Score],
     columns: Sequence[str],
     scores: dict[Node, int],
 ) -> None:
@@ -239,7 +260,8 @@ def _measure(
         sets: tuple[ColumnSet, ...] = tuple(node.columns for node in part)
         kernel = CompleteCounts(schema, sets, tuple(columns))
         for node, counts in zip(part, kernel.split(run.sum(kernel)), strict=True):
-            scores[node] = score.measure(counts.reshape(counts.shape[0], -1))
+            measure = scored[node.column].measure
+            scores[node] = measure(counts.reshape(counts.shape[0], -1))
 
 
 def _passes(schema: Schema, candidates: Sequence[Node]) -> Iterator[list[Node]]:

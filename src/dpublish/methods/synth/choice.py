@@ -35,10 +35,6 @@ MOST_CELLS = 300_000
 """Most cells of all cliques of the model's tree."""
 MOST_LARGER = 2_000
 """Most candidates of three or more columns at one look."""
-MOST_IN_TABLE = 6
-FEW_CLASSES = 3
-"""A column of at most so many classes may be one of several in a table."""
-"""Most columns of a table."""
 COUNTED_AT_ONCE = 200_000_000
 """Records times candidates of three or more columns that are counted at one look."""
 
@@ -184,7 +180,7 @@ def choose_tables(
     looks = plan.batches
     for number, wanted in enumerate(looks):
         run.step(number, len(looks) + 1, "choosing tables")
-        larger = list_larger(known, limit, most_classes=None if plan.has_larger else FEW_CLASSES)
+        larger = list_larger(known, limit, most=plan.most_in_table)
         exact.count(larger)
         pool = [*candidates, *larger]
         new = _choose_batch(
@@ -360,16 +356,18 @@ def finest(known: Known, columns: Columns, limit: float) -> Candidate | None:
     return Candidate(columns, best)
 
 
-def list_larger(known: Known, limit: float, *, most_classes: int | None) -> list[Candidate]:
-    """List sets of three or more columns, on their finest levels, that a table allows.
+def list_larger(known: Known, limit: float, *, most: int) -> list[Candidate]:
+    """List sets of three up to `most` columns, on their finest levels, that a table allows.
 
-    Sets that add a column to a counted table come first, and then small ones.  At most so many
-    that they are counted in a few seconds; with `most_classes`, of columns of few classes only.
+    Sets that add a column to a counted table come first, and then small ones.  Of three columns
+    at most, only such: they are for columns of many values.  At most so many sets that they are
+    counted in a few seconds.
     """
-    most = int(min(MOST_LARGER, max(MOST_LARGER / 20, COUNTED_AT_ONCE / known.total)))
+    if most < 3:
+        return []
+    number_of = int(min(MOST_LARGER, max(MOST_LARGER / 20, COUNTED_AT_ONCE / known.total)))
     sizes = [one.sizes[one.joined] for one in known.classes]
-    widest = limit / 4 if most_classes is None else most_classes
-    able = [i for i, size in enumerate(sizes) if 1 < size <= widest]
+    able = [i for i, size in enumerate(sizes) if size > 1]
     grown = {
         tuple(sorted({*table.columns, i}))
         for table in known.tables
@@ -377,13 +375,15 @@ def list_larger(known: Known, limit: float, *, most_classes: int | None) -> list
         if i not in table.columns and {*table.columns} <= {*able}
     }
     found: list[Columns] = sorted(grown, key=lambda x: (len(x), x))
-    for number in range(3, MOST_IN_TABLE + 1):
-        if comb(len(able), number) > most:
+    for number in range(3, most + 1 if most > 3 else 3):
+        if comb(len(able), number) > number_of:
             break
         found += combinations(able, number)
     within = [
         one
         for one in dict.fromkeys(found)
-        if 3 <= len(one) <= MOST_IN_TABLE and prod(sizes[i] for i in one) <= limit
+        if 3 <= len(one) <= most and prod(sizes[i] for i in one) <= limit
     ]
-    return [Candidate(one, tuple(known.classes[i].joined for i in one)) for one in within[:most]]
+    return [
+        Candidate(one, tuple(known.classes[i].joined for i in one)) for one in within[:number_of]
+    ]

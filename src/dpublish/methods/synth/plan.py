@@ -14,6 +14,8 @@ SIZE_SHARE = Fraction(1, 100)
 """Part of epsilon for the noisy number of records, which decides on all that follows."""
 PRIOR_SHARE = Fraction(1, 100)
 """Part of epsilon for the choice between a public prior and none, if there is one."""
+FEW = 6
+"""Below so many records times epsilon for each value, columns are left independent."""
 MUCH = 38
 """From how many records times epsilon for each value on a second look is worth its cost."""
 EDGES = Fraction(1, 28)
@@ -26,13 +28,16 @@ LATE = Fraction(1, 100)
 MOST_TABLES = 200
 LOOKS = 6
 """How often the model is looked at again."""
-LARGER_FROM = 1_000
-"""From so many on, tables of three and more columns may have any columns, not only binary ones."""
+FEW_VALUES = 4
+"""If columns have at most so many values on average, a table may have up to `MOST_IN_TABLE`."""
+MOST_IN_TABLE = 6
+TRIPLES_FROM = 1_000
+"""From so many records times epsilon for each value on, a table may have three columns."""
 _MOST_VALUES = 32
 """Values of a column beyond so many do not make its table larger: they are joined."""
 
 _MUCH_WEIGHTS = {"marginals": 27, "choices": 10, "tables": 63}
-_LITTLE_WEIGHTS = {"marginals": 59, "choices": 10, "tables": 31}
+_LITTLE_WEIGHTS = {"marginals": 68, "choices": 13, "tables": 19}
 _MOST_WEIGHED = 256
 """Values of a column beyond so many do not add to its share."""
 
@@ -45,13 +50,13 @@ class Plan:
         edges: How many tables of the first look: a forest over the columns.
         further: How many tables of each later look.
         weights: The weights of marginals, choices and tables.
-        has_larger: Whether any three columns or more may have a table of their own.
+        most_in_table: Most columns of a table.
     """
 
     edges: int
     further: tuple[int, ...]
     weights: dict[str, int]
-    has_larger: bool
+    most_in_table: int
 
     @property
     def tables(self) -> int:
@@ -81,7 +86,7 @@ def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Pla
     """
     pairs = columns * (columns - 1) // 2
     worth = max(records, 1) * epsilon / max(values, 1)
-    edges = min(columns - 1, int(worth * columns * EDGES), MOST_TABLES)
+    edges = min(columns - 1, int(worth * columns * EDGES), MOST_TABLES) if worth >= FEW else 0
     further = 0
     if worth >= MUCH:
         further = min(FIRST_TABLES, int(worth * FURTHER))
@@ -93,7 +98,11 @@ def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Pla
         weights = {"marginals": 100}
     else:
         weights = _MUCH_WEIGHTS if worth >= MUCH else _LITTLE_WEIGHTS
-    return Plan(edges, batches, dict(weights), worth >= LARGER_FROM)
+    if columns > 2 and values <= FEW_VALUES * columns:
+        most = MOST_IN_TABLE
+    else:
+        most = 3 if worth >= TRIPLES_FROM else 2
+    return Plan(edges, batches, dict(weights), most)
 
 
 def column_weights(columns: tuple[Column, ...]) -> list[int]:
