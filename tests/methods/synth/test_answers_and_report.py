@@ -1,6 +1,9 @@
-"""Counts by the schema and by cut bins, and what the report shows."""
+"""Counts by the schema and by cut bins, and what the report and the page show."""
 
+import re
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,3 +85,15 @@ def test_a_report_of_independent_columns_draws_no_dependences():
     shown = section(release, with_charts=True)
     assert [listing.headers[0] for listing in shown.listings] == ["age"]
     assert len(shown.figures) == 1
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "methods" / "synth.md"
+LINE = re.compile(r"^\| `([A-Z_]+)`[^|]*\| ([\d.,/]+) \| `(\w+)\.py` \|", flags=re.MULTILINE)
+
+
+def test_the_page_lists_the_constants_of_the_code():
+    listed = LINE.findall(PAGE.read_text("utf-8"))
+    assert len(listed) >= 20
+    for name, value, module in listed:
+        constant = getattr(import_module(f"dpublish.methods.synth.{module}"), name)
+        assert float(Fraction(value.replace(",", ""))) == float(constant), name
