@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from pyarrow import csv
 
+from dpublish.datasets.census import SCHEMA as CENSUS
 from dpublish.datasets.census import census
+from dpublish.datasets.hospital import SCHEMA as HOSPITAL
 from dpublish.datasets.hospital import hospital
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,13 +47,31 @@ def test_the_readme_runs_as_written(tmp_path):
     assert "'ward'" in out
 
 
+def test_the_page_of_synth_runs_as_written(tmp_path):
+    """Every command of the page, with the statements that it adds to the schema."""
+    csv.write_csv(census(1_500), tmp_path / "people.csv")
+    csv.write_csv(hospital(300), tmp_path / "visits.csv")
+    (tmp_path / "people.toml").write_text(CENSUS, "utf-8")
+    (tmp_path / "visits.toml").write_text(HOSPITAL, "utf-8")
+    (statements,) = blocks("docs/methods/synth.md", "toml")
+    (tmp_path / "known.toml").write_text(f"{CENSUS}\n{statements}", "utf-8")
+    shown = "\n".join(blocks("docs/methods/synth.md", "text"))
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", shown, flags=re.MULTILINE)
+    assert len(commands) >= 10
+    ledger = ["create books.db", "add books.db census --cap 5", "add books.db hospital --cap 1"]
+    script = [*(f"dpublish ledger {words}" for words in ledger), *commands]
+    out = run(["bash", "-euo", "pipefail", "-c", "\n".join(script)], tmp_path)
+    assert "known total: 10,107 records" in out
+    assert out.count("from the truth (95 %)") >= 4
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_and_prints_something_worth_looking_at(example, tmp_path):
     assert len(run([sys.executable, str(example)], tmp_path).splitlines()) >= 5
 
 
-def test_there_are_ten_examples():
-    assert len(EXAMPLES) == 10
+def test_there_are_eleven_examples():
+    assert len(EXAMPLES) == 11
 
 
 def test_the_example_method_works_as_an_installed_package(tmp_path):

@@ -322,7 +322,7 @@ def test_the_demo_tells_its_whole_story(run, workdir):
     by_month = load(workdir / "story" / "by-month")
     assert by_month.receipt.neighbors == AddRemoveUnit("patient_id")
     assert by_month.count("admitted in 2024-01..2024-03").value > 0
-    assert load(workdir / "story" / "network").rows(5).num_rows == 5
+    assert load(workdir / "story" / "synthetic").rows(5).num_rows == 5
     with Ledger(workdir / "story" / "books.db") as ledger:
         assert ledger.status("hospital").left == 0
     assert run("demo", "story").code == 1  # an earlier demo is not overwritten unasked

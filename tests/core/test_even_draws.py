@@ -80,3 +80,10 @@ def test_parts_are_below_one_and_repeat_with_their_seed():
     assert parts.max() < 1
     assert np.array_equal(parts, even_parts(groups, plain_generator(5)))
     assert not np.array_equal(parts, even_parts(groups, plain_generator(6)))
+
+
+def test_no_row_has_an_impossible_cell_though_probabilities_do_not_quite_add_up():
+    table = np.array([[0.1] * 9 + [0.1 - 1e-9, 0.0]])
+    for seed in range(200):
+        found = draw_evenly(table, np.zeros(1000, np.int64), plain_generator(seed))
+        assert np.bincount(found, minlength=11)[10] == 0

@@ -36,7 +36,8 @@ def demo(folder: str, fresh: bool, patients: int) -> None:
             say(part)
         else:
             _step(path, part)
-    say(f"Done.  Open {path}/by-ward/report.html in a browser, or in Python:")
+    say(f"Done.  Open {path}/by-ward/report.html or {path}/synthetic/report.html in a browser,")
+    say("or in Python:")
     say(f"  import dpublish; dpublish.load('{path}/by-month').count('ward = Surgery')")
 
 
@@ -45,7 +46,7 @@ _PAID = (*_SCHEMA, "--data", "visits.csv", "--ledger", "books.db", "--dataset", 
 _MEASURES = "count, mean(cost), median(stay)"
 _STATISTICS = ("--method", "statistics", "--measures", _MEASURES, "--by", "ward")
 _MONTHS = ("--method", "histogram", "--columns", "admitted,ward")
-_NETWORK = ("--method", "privbayes", "--columns", "age,sex,ward,stay,readmitted")
+_ROWS = ("--method", "synth", "--columns", "age,sex,ward,stay,insurance,cost,readmitted")
 _KEPT = ("--contribution", "4")
 
 _STORY: tuple[str | tuple[str, ...], ...] = (
@@ -61,9 +62,10 @@ _STORY: tuple[str | tuple[str, ...], ...] = (
     "Visits by month and ward; whoever has the release may count in it, for free.",
     ("release", *_MONTHS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "by-month"),
     ("count", "by-month", "admitted in 2024-01..2024-03 and ward = Cardiology"),
-    "Synthetic visits, as many as you like.",
-    ("release", *_NETWORK, *_KEPT, *_PAID, "--epsilon", "1", "-o", "network"),
-    ("rows", "network", "-n", "1000", "-o", "synthetic.csv"),
+    "Synthetic visits for any use; the release itself says how far they are from the truth.",
+    ("release", *_ROWS, *_KEPT, *_PAID, "--epsilon", "1", "-o", "synthetic"),
+    "Rows as many as you like, here of one ward only.",
+    ("rows", "synthetic", "-n", "1000", "--where", "ward = Surgery", "-o", "surgery.csv"),
     "The ledger is debited before any row is read, and no one can change it unnoticed.",
     ("ledger", "show", "books.db"),
     ("ledger", "verify", "books.db", "--release", "by-ward", "--release", "by-month"),

@@ -50,7 +50,10 @@ CATALOG: Mapping[str, Entry] = {
         publishes=(
             "a noisy marginal of each column; counts and quantiles of one column follow for free"
         ),
-        prefer_when="each column matters by itself, and some have many values",
+        prefer_when=(
+            "each column matters by itself, and some have many values; synth is the default for "
+            "rows"
+        ),
     ),
     "privpfc": Entry(
         location="dpublish.methods.privpfc.privpfc:PrivPfC",
@@ -86,7 +89,10 @@ CATALOG: Mapping[str, Entry] = {
             "a Bayesian network of noisy joint counts; rows of all columns and predictions follow "
             "for free"
         ),
-        prefer_when="many columns matter together, and the use of the rows is open",
+        prefer_when=(
+            "you want a network whose parents can be read off, or its predictions; synth is the "
+            "default for rows of any use"
+        ),
     ),
     "dpcopula": Entry(
         location="dpublish.methods.dpcopula.dpcopula:DPCopula",
@@ -94,7 +100,7 @@ CATALOG: Mapping[str, Entry] = {
         publishes=(
             "noisy marginals and correlations; rows of all columns and range counts follow for free"
         ),
-        prefer_when="many numeric columns have many values, and range counts matter",
+        prefer_when="all columns are numbers with many values, and range counts of several matter",
     ),
     "dpcopula-hybrid": Entry(
         location="dpublish.methods.dpcopula.hybrid:DPCopulaHybrid",
@@ -103,7 +109,10 @@ CATALOG: Mapping[str, Entry] = {
             "noisy marginals of numbers, joined with noisy counts of categories; rows of all "
             "columns follow for free"
         ),
-        prefer_when="the table has both categories and numbers with many values",
+        prefer_when=(
+            "numbers with many values are joined with few categories, and correlations matter; "
+            "synth is the default for rows of any use"
+        ),
     ),
     "psd": Entry(
         location="dpublish.methods.spatial.psd:PSD",

@@ -9,7 +9,6 @@ order of a group's rows is as likely as any other.
 
 import numpy as np
 
-from dpublish.core.probabilities import find_cells
 from dpublish.types import FloatArray, IntArray
 
 
@@ -27,8 +26,7 @@ def even_parts(groups: IntArray, rng: np.random.Generator) -> FloatArray:
     rows = groups.size
     if rows == 0:
         return np.zeros(0)
-    mixed = rng.permutation(rows)
-    order = mixed[np.argsort(groups[mixed], kind="stable")]
+    order = _random_order(groups, rng)
     sizes = np.bincount(groups)
     start = rng.random(sizes.size)
     rank = np.arange(rows) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -45,7 +43,7 @@ def draw_evenly(probabilities: FloatArray, rows: IntArray, rng: np.random.Genera
     """Draw a cell by each of the `rows` of probabilities, evenly among equal rows.
 
     Of n rows with the same probabilities, the cell of probability p has n p rounded up or
-    down.  The time grows with the number of rows and its logarithm.
+    down.  The time grows with the number of rows, and with that of probabilities.
 
     Args:
         probabilities: A row for each cell of the parents, a column for each cell to draw.
@@ -58,4 +56,55 @@ def draw_evenly(probabilities: FloatArray, rows: IntArray, rng: np.random.Genera
     >>> np.bincount(cells[:400]).tolist(), np.bincount(cells[400:]).tolist()
     ([100, 300], [50])
     """
-    return find_cells(probabilities, rows, even_parts(rows, rng))
+    groups, cells = probabilities.shape
+    parts = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
+    # What rounding leaves goes to the last cell that is possible at all.
+    last = cells - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
+    parts[np.arange(cells) >= last[:, None]] = 1.0
+    found = share_out(rows, parts.ravel(), np.repeat(np.arange(groups), cells), rng)
+    return np.asarray(found % cells)
+
+
+def share_out(
+    rows: IntArray, parts: FloatArray, groups: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """Share the rows of each group out among the entries of that group, evenly.
+
+    Args:
+        rows: The group of each row.
+        parts: For each entry, the part of its group's rows that it and those before it get;
+            1 for the last entry of a group.
+        groups: The group of each entry, in rising order, every group with one entry at least.
+        rng: Source of the draws.
+
+    Returns:
+        The entry of each row.
+
+    >>> rng = np.random.Generator(np.random.Philox(1))
+    >>> parts, groups = np.array([0.5, 1.0, 1.0]), np.array([0, 0, 1])
+    >>> np.bincount(share_out(np.repeat([0, 1], [10, 3]), parts, groups, rng)).tolist()
+    [5, 5, 3]
+    """
+    order = _random_order(rows, rng)
+    number = int(groups[-1]) + 1
+    sizes = np.bincount(rows, minlength=number)
+    start = rng.random(number)
+    # Row r of a group lies at (r + start) / size: so many of them lie before each entry's end.
+    ends = np.ceil(parts * sizes[groups] - start[groups]).astype(np.int64)
+    ends = np.clip(ends, 0, sizes[groups])
+    before = np.concatenate([[0], ends[:-1]])
+    before[np.flatnonzero(np.diff(groups, prepend=-1))] = 0
+    found = np.empty(rows.size, dtype=np.int64)
+    found[order] = np.repeat(np.arange(parts.size), ends - before)
+    return found
+
+
+def _random_order(groups: IntArray, rng: np.random.Generator) -> IntArray:
+    """Put rows in order of their groups, those of a group in random order."""
+    mixed = rng.permutation(groups.size)
+    if groups.size and int(groups.max()) < _FEW:
+        groups = groups.astype(np.uint16)  # sorted by counting, which is much quicker
+    return np.asarray(mixed[np.argsort(groups[mixed], kind="stable")])
+
+
+_FEW = 1 << 16

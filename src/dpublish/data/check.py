@@ -128,7 +128,8 @@ def inspect_table(
         part = prepare_source(raw, schema, steps, wanted)
         found |= dict.fromkeys(_check_header(schema, part))
         absent = {finding.column for finding in found if finding.is_serious}
-        sound = [name for name in wanted if name not in absent]
+        there = set(part.header.names)
+        sound = [name for name in wanted if name in there and name not in absent]
         stated.expect(sound)
         for batch in read_quietly(scan(part, sound), part.label) if sound else ():
             counted.add(batch, sound, part.label)
@@ -155,7 +156,13 @@ def _check_header(schema: Schema, source: Source) -> Iterator[Finding]:
         if has_header and len(others) > _NAMED:
             named = f"{named[:-1]} and {len(others) - _NAMED} more)"
         yield Finding(TABLE, f"has columns that the schema does not name{named}; they are not read")
+    filled = {one.column for one in schema.functions}
     for name in wanted:
+        if name in filled and name.lower() not in map(str.lower, source.header.names):
+            yield Finding(
+                name, "is not there; methods that keep to public knowledge (synth) fill it in"
+            )
+            continue
         problem = column_problem(source.header, name)
         if problem is None:
             problem = _type_problem(schema, name, source)

@@ -87,10 +87,15 @@ def evaluate(request: Request) -> list[Finding]:
 
 
 def target_of(release: Release) -> str | None:
-    """Find the class column that a release was made to predict, if it was made for that."""
+    """Find the class column that a release was made to predict, if it was made for that.
+
+    Of several, the first one.
+    """
     settings = release.receipt.settings
     inner = settings.get("inner")
     named = settings.get("target") or (inner.get("target") if isinstance(inner, dict) else None)
+    if isinstance(named, list):
+        named = named[0]
     return named if isinstance(named, str) and named in release.schema.names else None
 
 

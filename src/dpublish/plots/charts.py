@@ -1,6 +1,6 @@
 """Charts of releases: columns and bars of counts, maps of tables, and courses over time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ __all__ = [
     "can_draw",
     "correlation_map",
     "course_chart",
+    "dependence_map",
     "grouped_bar_chart",
     "heat_map",
     "interval_chart",
@@ -152,12 +153,24 @@ def heat_map(
 
 def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
     """Draw correlations as colors from blue (-1) over white (0) to red (1)."""
+    return _square_map(labels, lambda axes: show_correlations(axes, matrix), "correlation")
+
+
+def dependence_map(labels: Sequence[str], matrix: NDArray[np.float64], *, measure: str) -> str:
+    """Draw how much columns depend on each other as shades from white (0) to blue (1)."""
+    return _square_map(
+        labels,
+        lambda axes: axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, rasterized=True),
+        measure,
+    )
+
+
+def _square_map(labels: Sequence[str], show: Callable[[Any], Any], measure: str) -> str:
     longest = max((len(shortened(label)) for label in labels), default=1)
     side = min(7.0, 1.2 + 0.24 * len(labels)) + _INCHES_PER_LETTER * longest
     with drawing((side + 0.6, side)) as drawn:
         axes = drawn.axes[0]
-        image = show_correlations(axes, matrix)
-        axes.figure.colorbar(image, ax=axes, label="correlation", fraction=0.04, pad=0.02)
+        axes.figure.colorbar(show(axes), ax=axes, label=measure, fraction=0.04, pad=0.02)
         shown = range(0, len(labels), max(1, -(-len(labels) // 40)))
         names = [shortened(labels[i]) for i in shown]
         axes.set_xticks(list(shown), names, rotation=90)

@@ -17,7 +17,11 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.report.html import Page, render_page
 from dpublish.report.section import Listing, Section, section_of
 
-_TITLES = {"personal": "Personalized release", "personal-answer": "Personalized answer"}
+_TITLES = {
+    "personal": "Personalized release",
+    "personal-answer": "Personalized answer",
+    "junction-tree": "Synthetic table",
+}
 _VARIABLES = {"histogram": "histogram", "top-values": "ranking"}
 _DIGITS = "0123456789"
 

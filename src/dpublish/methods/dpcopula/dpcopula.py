@@ -117,7 +117,9 @@ class DPCopula(Method[DPCopulaRelease]):
     publishes: ClassVar[str] = (
         "noisy marginals and correlations; rows of all columns and range counts follow for free"
     )
-    prefer_when: ClassVar[str] = "many numeric columns have many values, and range counts matter"
+    prefer_when: ClassVar[str] = (
+        "all columns are numbers with many values, and range counts of several matter"
+    )
 
     columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
     correlation: CorrelationMethod = setting(

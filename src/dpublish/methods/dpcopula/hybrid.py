@@ -91,8 +91,9 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
     """Publish a table of numbers and categories together, and draw synthetic rows from it.
 
     Adds noise to the marginals of the columns, and joins numbers with categories by a network
-    or by the cells of the categories.  Choose it for synthetic rows of a mixed table.  Choose
-    `DPCopula` if all columns are numbers and `PrivBayes` if all are categories.
+    or by the cells of the categories.  Choose `Synth` for rows of any use.  Choose this one for
+    a mixed table of few categories whose correlations matter, and `DPCopula` if all columns are
+    numbers.
 
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record.
@@ -143,7 +144,10 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
         "noisy marginals of numbers, joined with noisy counts of categories; rows of all columns "
         "follow for free"
     )
-    prefer_when: ClassVar[str] = "the table has both categories and numbers with many values"
+    prefer_when: ClassVar[str] = (
+        "numbers with many values are joined with few categories, and correlations matter; synth "
+        "is the default for rows of any use"
+    )
 
     columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
     design: Design = setting(

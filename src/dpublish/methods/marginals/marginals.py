@@ -25,7 +25,7 @@ class Marginals(Method[MarginalsRelease]):
 
     Every column gets an even share of epsilon and is counted by the method that suits its
     number of values.  Choose it to describe each column: counts, ranges, quantiles.  It says
-    nothing of how columns depend on each other; choose `DPCopula` or `PrivBayes` for that, and
+    nothing of how columns depend on each other.  Choose `Synth` for rows of any use, and
     `Histogram` for the cells of a few columns together.
 
     Guarantee:
@@ -68,7 +68,9 @@ class Marginals(Method[MarginalsRelease]):
     publishes: ClassVar[str] = (
         "a noisy marginal of each column; counts and quantiles of one column follow for free"
     )
-    prefer_when: ClassVar[str] = "each column matters by itself, and some have many values"
+    prefer_when: ClassVar[str] = (
+        "each column matters by itself, and some have many values; synth is the default for rows"
+    )
 
     columns: tuple[str, ...] = setting(
         "Columns whose marginals are published; all, unless named.", default=()

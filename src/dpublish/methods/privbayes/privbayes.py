@@ -38,9 +38,9 @@ class PrivBayes(Method[PrivBayesRelease]):
     """Publish a Bayesian network of low degree, and draw synthetic rows from it.
 
     Chooses a few parents for each column, then adds noise to the joint counts of each column
-    with its parents.  Choose it for synthetic rows of many categorical columns, or to predict
-    one column from the others.  Choose `DPCopula` for columns of many numbers,
-    `DPCopulaHybrid` for both together, and `Histogram` for a few columns.
+    with its parents.  Choose `Synth` for rows of any use.  Choose this one for a network whose
+    parents can be read off, or to predict one column from the others; choose `DPCopula` for
+    columns of many numbers, and `Histogram` for a few columns.
 
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record.
@@ -87,7 +87,10 @@ class PrivBayes(Method[PrivBayesRelease]):
         "a Bayesian network of noisy joint counts; rows of all columns and predictions follow for "
         "free"
     )
-    prefer_when: ClassVar[str] = "many columns matter together, and the use of the rows is open"
+    prefer_when: ClassVar[str] = (
+        "you want a network whose parents can be read off, or its predictions; synth is the "
+        "default for rows of any use"
+    )
 
     columns: tuple[str, ...] = setting("Columns of the network; all, unless named.", default=())
     target: str | None = setting(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import prod
+from math import prod, sqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -80,6 +80,8 @@ class _Estimate(NamedTuple):
     value: float
     rates: list[Fraction]
     weights: list[FloatArray]
+    cut: float
+    """Variance of where records lie within cells that the query covers in part."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -242,6 +244,8 @@ class SynthRelease(Release):
     def quality_sentence(self) -> str:
         """Say how far pairs of columns are from the truth."""
         mean = self.mean_distance()
+        if len(self.names) == 1:
+            return "not measured: one column has no pairs"
         if mean is None:
             return "the distance from the truth was not measured"
         if mean.high - mean.low > 2 * UNKNOWN or mean.high - mean.low >= 1:
@@ -298,8 +302,10 @@ class SynthRelease(Release):
         """Count the records that satisfy `query`.
 
         Where noisy tables hold all columns of the query, in classes that it does not cut, their
-        weighted mean answers, with a confidence interval that covers the noise.  Other queries
-        are answered by the model, with an interval that says what it rests on.
+        weighted mean answers, with a confidence interval that covers the noise.  A query of one
+        column that cuts bins is answered by its marginal: records in a bin that is covered in
+        part are taken to lie evenly in it.  Other queries are answered by the model, with an
+        interval that says what it rests on.
         """
         require_confidence(confidence)
         parsed = parse_query(query)
@@ -323,7 +329,7 @@ class SynthRelease(Release):
         return bounded(self.total, self.total - width, self.total + width, confidence)
 
     def _stated(self, query: Query, confidence: float) -> Answer | None:
-        """Answer what the schema says is impossible, or what no value satisfies."""
+        """Answer what the schema says: what is impossible, and what was counted elsewhere."""
         masks = {
             name: axis_weights(self.schema[name].axis(), query.about(name)) > 0
             for name in query.columns
@@ -335,7 +341,22 @@ class SynthRelease(Release):
                 for name, mask in zip(one.columns, one.codes, strict=True)
             )
             empty = empty or within
-        return Answer(0.0, 0.0, 0.0, confidence) if empty else None
+        if empty:
+            return Answer(0.0, 0.0, 0.0, confidence)
+        for total in self.known.totals:
+            if total.columns and {*total.columns} == {*masks} and not self._cuts(query):
+                pairs = zip(total.columns, total.codes, strict=True)
+                if all(np.array_equal(masks[name], mask) for name, mask in pairs):
+                    count = float(total.count)
+                    return Answer(count, count, count, confidence, total.describe())
+        return None
+
+    def _cuts(self, query: Query) -> bool:
+        """Return whether a query covers a value or a bin in part."""
+        return any(
+            np.any(is_partial(axis_weights(self.schema[name].axis(), query.about(name))))
+            for name in query.columns
+        )
 
     def _measured(self, query: Query) -> _Estimate | None:
         """Average the noisy tables that answer a query, weighted by the inverse of their noise."""
@@ -343,10 +364,10 @@ class SynthRelease(Release):
             name: axis_weights(self.schema[name].axis(), query.about(name))
             for name in query.columns
         }
-        if any(np.any(is_partial(along)) for along in weights.values()):
-            return None
+        is_cut = any(np.any(is_partial(along)) for along in weights.values())
         found: list[tuple[float, Fraction, FloatArray, FloatArray]] = []
-        for table in self.counted:
+        cut = 0.0
+        for table in () if is_cut else self.counted:
             covered = self._covered(table, weights)
             if covered is not None:
                 variance = noise_variance(table.rate) * float(covered.sum())
@@ -359,6 +380,7 @@ class SynthRelease(Release):
                 variance = noise_variance(marginal.rate) * float(noise @ noise)
                 units = marginal.units.astype(np.float64)
                 found.append((variance, marginal.rate, noise, units))
+                cut = float((weights[name] * (1 - weights[name])) @ np.maximum(marginal.bins, 0))
         if not found:
             return None
         shares = np.array([1 / max(variance, 1e-12) for variance, *_ in found])
@@ -371,7 +393,7 @@ class SynthRelease(Release):
         parts = [
             (share * part).ravel() for share, (_, _, part, _) in zip(shares, found, strict=True)
         ]
-        return _Estimate(float(value), rates, parts)
+        return _Estimate(float(value), rates, parts, cut)
 
     def _covered(self, table: CountedTable, weights: Mapping[str, FloatArray]) -> FloatArray | None:
         """Say which cells of a table a query covers; None if it cuts a class or is not in it."""
@@ -391,11 +413,11 @@ class SynthRelease(Release):
         return found
 
     def _from_tables(self, query: Query, found: _Estimate, confidence: float) -> Answer:
-        width = mixed_half_width(found.rates, found.weights, confidence)
-        notes = [
-            assumption(self.schema[name].axis(), query.about(name), np.ones(1))
-            for name in query.columns
-        ]
+        width = mixed_half_width(found.rates, found.weights, confidence, deviation=sqrt(found.cut))
+        notes = []
+        for name in query.columns:
+            axis, conditions = self.schema[name].axis(), query.about(name)
+            notes.append(assumption(axis, conditions, axis_weights(axis, conditions)))
         said = "; ".join(dict.fromkeys(note for note in notes if note)) or None
         answer = bounded(found.value, found.value - width, found.value + width, confidence)
         return replace(answer, assumption=said)
@@ -574,14 +596,14 @@ class SynthRelease(Release):
         said = {
             "columns": f"{len(self.names)} counted"
             + (f", {len(filled)} filled in by rule" if filled else ""),
-            "published": f"{len(self.marginals)} marginals and {len(self.counted)} tables "
-            f"({cells:,} cells)",
+            "published": f"{_number(len(self.marginals), 'marginal')} and "
+            f"{_number(len(self.counted), 'table')} ({cells:,} cells)",
             "quality": self.quality_sentence(),
         }
         worst = self.worst_distance()
         if worst is not None and worst.high - worst.low <= 2 * UNKNOWN:
             said["worst pair"] = f"{_told(worst)} from the truth (95 %)"
-        if not self.counted:
+        if not self.counted and len(self.names) > 1:
             said["note"] = "too few records for this epsilon to join columns: they are independent"
         return said
 
@@ -594,6 +616,10 @@ _BY_MODEL = (
     "further off than {times}the mean distance of pairs of columns (at most {distance} of all "
     "records)"
 )
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _times(number: int) -> str:

@@ -1,27 +1,52 @@
-"""The model's section: how good it is, which tables were counted, and each column's counts."""
+"""The model's section: how good it is, what depends on what, which tables were counted."""
+
+import shlex
 
 import numpy as np
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
+from dpublish.data.query.language import quote
 from dpublish.methods.synth.released import SynthRelease
-from dpublish.plots.charts import bar_chart
+from dpublish.plots.charts import MERGED, Panel, dependence_map, small_bar_charts
+from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.types import FloatArray
 
-_MAX_MARGINALS = 24
-_MAX_BARS = 200
+_MAX_MARGINALS = 48
+_MAX_MAPPED = 80
+_MAX_TABLES = 60
+_MAX_PAIRS = 10
+_MAX_COLUMNS = 12
+_SAMPLE_ROWS = 5
 
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a model of a table."""
     if not isinstance(release, SynthRelease):
         return Section()
-    listings = [listing for listing in (_quality(release), _tables(release)) if listing.rows]
+    dependence = _dependence(release)
+    query = _condition(release)
+    tables = (_quality(release), _strongest(release, dependence), _tables(release), _rows(release))
     return Section(
-        figures=_marginals(release) if with_charts else (),
-        listings=listings,
-        python='release.rows(1000).to_pandas()\nprint(release.count(""))',
-        shell="dpublish rows RELEASE -n 1000 -o rows.csv",
+        figures=_figures(release, dependence) if with_charts else (),
+        listings=[listing for listing in tables if listing.rows],
+        python=f"release.rows(1000).to_pandas()\nprint(release.count({query!r}))\n"
+        "print(release.mean_distance())",
+        shell="dpublish rows RELEASE -n 1000 -o rows.csv\n"
+        f"dpublish rows RELEASE -n 1000 --where {shlex.quote(query)} -o some.csv\n"
+        f"dpublish count RELEASE {shlex.quote(query)}",
     )
+
+
+def _condition(release: SynthRelease) -> str:
+    """Write a condition that some rows satisfy: the most frequent value of the first column."""
+    axis = release.schema[release.names[0]].axis()
+    if axis.edges is not None:
+        middle = axis.edges[(len(axis.edges) - 1) // 2]
+        return f"{quote(axis.column)} >= {quote(axis.write(middle))}"
+    most = int(np.argmax(release.known.values[0][: axis.ordinary_leaves]))
+    return f"{quote(axis.column)} = {quote(axis.labels[most])}"
 
 
 def _quality(release: SynthRelease) -> Listing:
@@ -36,41 +61,107 @@ def _quality(release: SynthRelease) -> Listing:
     return Listing(
         headers=["distance from the truth", "measured", "95 % confidence interval"],
         rows=rows,
-        caption="Total variation distance between true and synthetic frequencies of pairs of "
-        "columns: 0 is equal, 1 has nothing in common. It was measured with noise, and a share of "
-        "epsilon paid for it.",
+        caption="Total variation distance between the true frequencies of pairs of columns and "
+        "those that rows are drawn with: 0 is equal, 1 has nothing in common. It was measured on "
+        "the true records, with noise, and a share of epsilon paid for it.",
+    )
+
+
+def _dependence(release: SynthRelease) -> FloatArray:
+    """Compute Cramer's V of all pairs of columns by the model; public."""
+    number = len(release.names)
+    found = np.eye(number)
+    for (one, other), table in release.model.pairs.items():
+        found[one, other] = found[other, one] = _cramers_v(table)
+    return found
+
+
+def _cramers_v(table: FloatArray) -> float:
+    """Compute Cramer's V of a joint distribution: 0 if independent, 1 if one follows.
+
+    >>> _cramers_v(np.array([[0.5, 0.0], [0.0, 0.5]])), _cramers_v(np.full((2, 2), 0.25))
+    (1.0, 0.0)
+    """
+    kept = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    least = min(kept.shape) - 1
+    if least < 1:
+        return 0.0
+    expected = np.multiply.outer(kept.sum(axis=1), kept.sum(axis=0))
+    return float(np.sqrt(min(((kept - expected) ** 2 / expected).sum() / least, 1.0)))
+
+
+def _strongest(release: SynthRelease, dependence: FloatArray) -> Listing:
+    first, second = np.triu_indices(len(release.names), 1)
+    found = dependence[first, second]
+    order = np.argsort(-found, kind="stable")[:_MAX_PAIRS]
+    counted = [{*table.columns} for table in release.counted]
+    rows = []
+    for k in order:
+        pair = (int(first[k]), int(second[k]))
+        is_counted = any({*pair} <= one for one in counted)
+        source = "counted together" if is_counted else "through other columns"
+        rows.append([*(release.names[i] for i in pair), f"{found[k]:.2f}", source])
+    return Listing(
+        headers=["column", "column", "Cramer's V", "how it is known"],
+        rows=rows if release.counted else [],
+        caption=f"The {len(rows)} strongest dependences of {found.size:,} in the rows.",
     )
 
 
 def _tables(release: SynthRelease) -> Listing:
     rows = []
-    for table in release.counted:
+    for table in release.counted[:_MAX_TABLES]:
         names = [
             f"{release.names[i]} ({release.classes[i].sizes[level]})"
             for i, level in zip(table.columns, table.levels, strict=True)
         ]
         noise = np.sqrt(2) / float(table.rate)
         rows.append([" x ".join(names), f"{table.counts.size:,}", f"{noise:,.0f}"])
+    more = len(release.counted) - len(rows)
+    rest = f" {more:,} more are not shown." if more else ""
     return Listing(
         headers=["columns (classes)", "cells", "standard deviation of the noise"],
         rows=rows,
-        caption="The tables that were counted, in the order in which they were chosen.",
+        caption=f"The tables that were counted, in the order in which they were chosen.{rest}",
     )
 
 
-def _marginals(release: SynthRelease) -> list[Figure]:
+def _rows(release: SynthRelease) -> Listing:
+    names = release.schema.names[:_MAX_COLUMNS]
+    drawn = release.rows(_SAMPLE_ROWS, seed=0).select(names)
+    return Listing(
+        headers=names,
+        rows=[[_text(row[name]) for name in names] for row in drawn.to_pylist()],
+        caption="Rows drawn from the release: synthetic, not copied from records.",
+    )
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return format_number(value, 6) if isinstance(value, float) else str(value)
+
+
+def _figures(release: SynthRelease, dependence: FloatArray) -> list[Figure]:
     figures = []
-    for name in release.names[:_MAX_MARGINALS]:
-        axis = release.schema[name].axis()
-        if axis.size > _MAX_BARS:
-            continue
-        marginal = release.marginal(name)
-        drawing = bar_chart(
-            marginal.labels,
-            marginal.counts,
-            marginal.half_width,
-            title=name,
-            ordered=axis.is_ordered,
+    if release.counted:
+        shown = release.names[:_MAX_MAPPED]
+        size = len(shown)
+        drawing = dependence_map(shown, dependence[:size, :size], measure="Cramer's V")
+        caption = (
+            "How much columns depend on each other in the rows: Cramer's V, 0 if independent, "
+            "1 if one follows from the other."
         )
-        figures.append(Figure(f"Noisy counts by {name}; 95 % confidence intervals.", drawing))
-    return figures
+        figures += tell_rest([Figure(caption, drawing)], len(release.names) - size)
+    panels = []
+    for name in release.names[:_MAX_MARGINALS]:
+        marginal = release.marginal(name)
+        counts = np.maximum(marginal.counts, 0).astype(np.float64)
+        width = format_number(marginal.half_width, 3)
+        panels.append(Panel(f"{name} (±{width})", marginal.labels, counts))
+    caption = (
+        f"Noisy counts of every column; {MERGED}. The number beside a name is the half-width of "
+        "the 95 % confidence interval of each value's count."
+    )
+    counted = [Figure(caption, small_bar_charts(panels))]
+    return figures + tell_rest(counted, len(release.names) - len(panels))

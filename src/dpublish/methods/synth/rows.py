@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.core.axis_rows import draw_column, whole_array
-from dpublish.core.even_draws import draw_evenly, even_parts
+from dpublish.core.even_draws import draw_evenly, share_out
 from dpublish.data.axis import Axis
 from dpublish.data.column import MISSING_LABEL, CategoryColumn, Column
 from dpublish.data.query.language import Condition, Query
@@ -165,38 +165,44 @@ class RowSource:
 
 @dataclass(frozen=True, eq=False)
 class _ValuesOfClass:
-    """How the values of each class of a column are drawn: all in one rising sequence."""
+    """How the rows of each class of a column are shared out among its values.
+
+    Attributes:
+        values: The values, class by class.
+        classes: The class of each.
+        parts: The part of its class's rows that each value and those before it get; None if
+            every class is one value.
+    """
 
     values: IntArray
-    rising: FloatArray | None
+    classes: IntArray
+    parts: FloatArray | None
 
     @classmethod
     def of(cls, classes: IntArray, counts: FloatArray, weights: FloatArray) -> "_ValuesOfClass":
         order = np.argsort(classes, kind="stable")
-        if classes.max() + 1 == classes.size:
-            return cls(order, None)
-        shares = (counts * weights)[order]
         found = classes[order]
+        if found[-1] + 1 == classes.size:
+            return cls(order, found, None)
+        shares = (counts * weights)[order]
         # A class without any record gives each of its wanted values the same part.
         empty = np.bincount(found, weights=shares)[found] <= 0
         shares = np.where(empty, weights[order], shares)
-        ends = np.cumsum(shares)
         totals = np.bincount(found, weights=shares)
         starts = np.concatenate([[0.0], np.cumsum(totals)[:-1]])
-        part = np.divide(
-            ends - starts[found], totals[found], out=np.ones(ends.size), where=totals[found] > 0
-        )
-        last = np.r_[np.flatnonzero(np.diff(found)), found.size - 1]
-        part = np.clip(part, 0.0, 1.0)
-        part[last] = 1.0
-        return cls(order, found + part)
+        ends = np.cumsum(shares) - starts[found]
+        parts = np.divide(ends, totals[found], out=np.ones(ends.size), where=totals[found] > 0)
+        # Values without any part at the end of a class must not get what rounding leaves.
+        last = np.zeros(totals.size, dtype=np.int64)
+        np.maximum.at(last, found[shares > 0], np.flatnonzero(shares > 0))
+        parts = np.where(np.arange(parts.size) >= last[found], 1.0, np.clip(parts, 0.0, 1.0))
+        return cls(order, found, parts)
 
     def draw(self, classes: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw a value of each class, evenly."""
-        if self.rising is None:
+        if self.parts is None:
             return self.values[classes]
-        found = np.searchsorted(self.rising, classes + even_parts(classes, rng), side="right")
-        return self.values[np.minimum(found, self.values.size - 1)]
+        return self.values[share_out(classes, self.parts, self.classes, rng)]
 
 
 def _beliefs(tree: JunctionTree, potentials: list[FloatArray]) -> Beliefs | None:
@@ -312,7 +318,7 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 
 def owned(column: Column, values: pa.ChunkedArray) -> pa.Array:
     """Give values the type that they have in the owner's table: listed integers are integers."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    whole = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     if not isinstance(column, CategoryColumn) or column.other is not None:
         return whole
     listed = column.codes or column.categories

@@ -241,6 +241,8 @@ class Synth(Method[SynthRelease]):
                 )
             else:
                 summary += "; too few records for this epsilon to join columns"
+        elif len(columns) > 1:
+            summary += "; how many tables join them depends on the number of records (--rows)"
         return ExpectedError(summary, figures, target="one_value_95")
 
     def _shares(self, columns: int) -> dict[str, Fraction]:
