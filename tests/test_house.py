@@ -74,7 +74,7 @@ def test_a_step_of_a_stream_enters_few_files():
 def test_the_packages_of_methods_are_those_that_the_field_names():
     known = """
         bounds diffgen dpcopula filter_priority histogram kmeans linear_models marginals
-        personalized pph privbayes privelet privpfc spatial statistics streams synth topk
-        trees wavecluster
+        personalized pph privbayes privelet privpfc spatial statistics streams synth topk trees
+        wavecluster
     """
     assert set(known.split()) == LISTED
