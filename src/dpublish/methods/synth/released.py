@@ -603,8 +603,12 @@ class SynthRelease(Release):
         worst = self.worst_distance()
         if worst is not None and worst.high - worst.low <= 2 * UNKNOWN:
             said["worst pair"] = f"{_told(worst)} from the truth (95 %)"
-        if not self.counted and len(self.names) > 1:
-            said["note"] = "too few records for this epsilon to join columns: they are independent"
+        if not self.counted:
+            said["note"] = (
+                "too few records for this epsilon to join columns: they are independent"
+                if len(self.names) > 1
+                else "one column: its marginal is all there is"
+            )
         return said
 
 
