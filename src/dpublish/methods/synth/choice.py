@@ -35,6 +35,7 @@ MOST_CELLS = 300_000
 """Most cells of all cliques of the model's tree."""
 MOST_LARGER = 2_000
 """Most candidates of three or more columns at one look."""
+_LARGEST = 1 << 60
 COUNTED_AT_ONCE = 200_000_000
 """Records times candidates of three or more columns that are counted at one look."""
 
@@ -70,6 +71,15 @@ def excess(counts: IntArray, expected: IntArray) -> int:
     2
     """
     return int(np.maximum(STEPS * counts - expected, 0).sum())
+
+
+def whole_scores(scores: Sequence[int]) -> IntArray:
+    """Write scores as an array of one type, whatever they are.
+
+    Beyond what any table reaches they are cut off: of two that a record moves, neither moves
+    further for that.
+    """
+    return np.array([max(-_LARGEST, min(score, _LARGEST)) for score in scores], dtype=np.int64)
 
 
 def in_steps(expected: FloatArray) -> IntArray:
@@ -264,7 +274,7 @@ def _choose_batch(
             share.spend()
             continue
         index = run.select(
-            np.array([scores[one] for one in able], dtype=np.int64),
+            whole_scores([scores[one] for one in able]),
             of=ExcessScores(tuple(weights(one) for one in able)),
             budget=share,
         )

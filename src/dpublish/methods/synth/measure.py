@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 
 from dpublish.core.run import Run
-from dpublish.methods.synth.choice import ExactTables
+from dpublish.methods.synth.choice import ExactTables, whole_scores
 from dpublish.methods.synth.model import Model
 from dpublish.methods.synth.quality import STEPS, Quality
 from dpublish.privacy.budget import Budget
@@ -37,9 +37,11 @@ def measure_quality(run: Run, model: Model, exact: ExactTables, *, budget: Budge
         distances.append(int(np.abs(STEPS * exact.last(pair) - rounded).sum()))
     rates = [budgets["mean"].epsilon / (STEPS * pairs), budgets["worst"].epsilon / STEPS]
     summed = run.add_noise(
-        np.array([sum(distances)]), sensitivity=STEPS * pairs, budget=budgets["mean"]
+        whole_scores([sum(distances)]), sensitivity=STEPS * pairs, budget=budgets["mean"]
     )
-    worst = run.add_noise(np.array([max(distances)]), sensitivity=STEPS, budget=budgets["worst"])
+    worst = run.add_noise(
+        whole_scores([max(distances)]), sensitivity=STEPS, budget=budgets["worst"]
+    )
     return Quality(
         pairs=pairs,
         summed=int(summed[0]),

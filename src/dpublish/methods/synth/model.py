@@ -13,6 +13,7 @@ import numpy as np
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.data.statements import Combination, KnownTotal
+from dpublish.errors import InvalidParameter
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.synth.classes import ColumnClasses, class_counts
 from dpublish.methods.synth.fit import LAST_STEPS, Fitted, Measured, fit
@@ -25,6 +26,7 @@ _TOTALS_DEVIATION = 0.0005
 """How far a known total may be missed during the fit, as a part of all records."""
 _RAKINGS = 200
 _CLOSE = 1e-9
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +206,14 @@ def fit_model(known: Known, before: Model | None = None, *, steps: int = LAST_ST
         duals=None if before is None else before.fitted.duals,
         steps=steps,
     )
-    return Model(known, tree, _rake(known, tree, found))
+    raked = _rake(known, tree, found)
+    if not all(np.all(np.isfinite(table)) for table in raked.tables):
+        # Known from what was released alone, so refused before any count is compared with it.
+        raise InvalidParameter(
+            "no distribution fits what is known: do the totals or impossible combinations of the "
+            "schema contradict each other?"
+        )
+    return Model(known, tree, raked)
 
 
 def _measured(known: Known) -> list[Measured]:
@@ -295,7 +304,7 @@ def _rake(known: Known, tree: JunctionTree, fitted: Fitted) -> Fitted:
             now = float((tree.joint(tables, columns) * meant).sum())
             wanted = min(one.count / known.total, 1.0)
             worst = max(worst, abs(now - wanted))
-            if 0 < now < 1:
+            if _TINY < now < 1:
                 with np.errstate(divide="ignore"):
                     inside, outside = np.log([wanted / now, (1 - wanted) / (1 - now)])
                 step = np.asarray(np.where(meant > 0, inside, outside))

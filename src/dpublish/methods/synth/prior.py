@@ -19,6 +19,7 @@ from dpublish.methods.synth.choice import (
     excess,
     finest,
     in_steps,
+    whole_scores,
 )
 from dpublish.methods.synth.junction_tree import Columns
 from dpublish.methods.synth.model import Known, Model, PriorTable, fit_model
@@ -103,9 +104,7 @@ def choose_prior(
     models = [fit_model(known), fit_model(with_prior)]
     pairs = list(combinations(range(len(known.names)), 2))
     scores = [-sum(_pair_excess(model, exact, pair) for pair in pairs) for model in models]
-    index = run.select(
-        np.array(scores, dtype=np.int64), sensitivity_range=STEPS * len(pairs), budget=budget
-    )
+    index = run.select(whole_scores(scores), sensitivity_range=STEPS * len(pairs), budget=budget)
     return (known, with_prior)[index]
 
 

@@ -10,7 +10,7 @@ estimate of the number of records n.  Dividing by N instead of n shifts a distan
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp, floor
+from math import exp, floor, inf
 
 import numpy as np
 
@@ -118,6 +118,8 @@ class QualityIntervals:
         probability of their sum is a sum of a few terms.
         """
         risk = 1 - confidence
+        if self._tail(rate, scale, inf) > risk:
+            return inf
         low, high = 0.0, 60 / (rate * scale) + 2 * self._size_errors[-1][1] + 1
         for _ in range(60):
             middle = (low + high) / 2
@@ -130,8 +132,8 @@ class QualityIntervals:
         before, found = 0.0, 0.0
         for level, error in self._size_errors:
             steps = scale * (bound - error)
-            beyond = 1.0
-            if steps >= 0:  # of two-sided geometric noise
+            beyond = 0.0 if bound == inf else 1.0
+            if 0 <= steps < inf:  # of two-sided geometric noise
                 beyond = min(1.0, 2 * exp(-rate * (floor(steps) + 1)) / (1 + exp(-rate)))
             found += (level - before) * beyond
             before = level

@@ -323,8 +323,10 @@ class SynthRelease(Release):
         return self._by_model(parsed, confidence)
 
     def _count_all(self, confidence: float) -> Answer:
-        if any(not one.columns for one in self.known.totals):
-            return Answer(self.total, self.total, self.total, confidence)
+        for one in self.known.totals:
+            if not one.columns:
+                count = float(one.count)
+                return Answer(count, count, count, confidence, one.describe())
         width = quantile(size_terms(self.known), confidence)
         return bounded(self.total, self.total - width, self.total + width, confidence)
 
@@ -334,15 +336,15 @@ class SynthRelease(Release):
             name: axis_weights(self.schema[name].axis(), query.about(name)) > 0
             for name in query.columns
         }
-        empty = any(not mask.any() for mask in masks.values())
+        if any(not mask.any() for mask in masks.values()):
+            return self._beyond(query, confidence)
         for one in self.known.impossible:
             within = all(
                 name in masks and not np.any(masks[name] & ~mask)
                 for name, mask in zip(one.columns, one.codes, strict=True)
             )
-            empty = empty or within
-        if empty:
-            return Answer(0.0, 0.0, 0.0, confidence)
+            if within:
+                return Answer(0.0, 0.0, 0.0, confidence, one.describe())
         for total in self.known.totals:
             if total.columns and {*total.columns} == {*masks} and not self._cuts(query):
                 pairs = zip(total.columns, total.codes, strict=True)
@@ -350,6 +352,21 @@ class SynthRelease(Release):
                     count = float(total.count)
                     return Answer(count, count, count, confidence, total.describe())
         return None
+
+    def _beyond(self, query: Query, confidence: float) -> Answer:
+        """Answer a query that covers no cell: 0, or unknown where clipped values may satisfy it."""
+        notes = []
+        for name in query.columns:
+            axis, conditions = self.schema[name].axis(), query.about(name)
+            weights = axis_weights(axis, conditions)
+            note = assumption(axis, conditions, weights)
+            if note is None and axis.edges is not None and not axis.holds_integers:
+                note = _AT_BOUNDS.format(name=name) if not weights.any() else None
+            notes.append(note)
+        said = "; ".join(dict.fromkeys(note for note in notes if note)) or None
+        if said is None:
+            return Answer(0.0, 0.0, 0.0, confidence)
+        return Answer(0.0, None, None, confidence, said)
 
     def _cuts(self, query: Query) -> bool:
         """Return whether a query covers a value or a bin in part."""
@@ -442,22 +459,18 @@ class SynthRelease(Release):
 
         Cells that a query cuts count as outside for the lower bound and inside for the upper.
         """
-        each = 1 - (1 - confidence) / (2 * len(query.columns) + 1)
-        width = quantile(size_terms(self.known), each)
-        most, least, missing = self.total + width, 0.0, 0.0
+        number = len(query.columns)
+        each = 1 - (1 - confidence) / (2 * number + 1)
         is_known = any(not one.columns for one in self.known.totals)
-        low_total = self.total - (0 if is_known else width)
-        if is_known:
-            most = self.total
+        most_records = self.total + (0 if is_known else quantile(size_terms(self.known), each))
+        most, inside = most_records, 0.0
         for name in query.columns:
             weights = axis_weights(self.schema[name].axis(), query.about(name))
-            inner = self._column_count(name, (weights >= 1).astype(np.float64), each, -1)
+            inside += self._column_count(name, (weights >= 1).astype(np.float64), each, -1)
             outer = self._column_count(name, (weights > 0).astype(np.float64), each, 1)
             most = min(most, outer)
-            missing += max(low_total - inner, 0.0) if len(query.columns) > 1 else 0.0
-            least = inner if len(query.columns) == 1 else least
-        if len(query.columns) > 1:
-            least = low_total - missing
+        # At least all records that satisfy each condition, less those that cannot be in all.
+        least = inside - (number - 1) * most_records
         return max(least, 0.0), max(most, 0.0)
 
     def _column_count(self, name: str, inside: FloatArray, confidence: float, sign: int) -> float:
@@ -614,6 +627,10 @@ class SynthRelease(Release):
 
 _BY_BOUNDS = (
     "the value is the model's; the interval is what the noisy counts of each column alone allow"
+)
+_AT_BOUNDS = (
+    "values of {name} at its bounds, and clipped ones, lie in its outermost bins: ask for a range "
+    "that holds such a bin"
 )
 _BY_MODEL = (
     "the value and the interval rest on the fitted model: they assume that this count is no "

@@ -1,15 +1,17 @@
 """Synth: synthetic rows for any use, from chosen noisy tables joined on a junction tree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.complete_counts import CompleteCounts
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.contribution import record_schema
+from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema, keep_columns, listed_names, needs_contribution
+from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.domain import require_names
@@ -31,6 +33,7 @@ from dpublish.methods.synth.plan import (
 from dpublish.methods.synth.prior import choose_prior, read_prior
 from dpublish.methods.synth.released import SynthRelease
 from dpublish.privacy.budget import Budget
+from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
 
 MOST_COLUMNS = 400
@@ -152,7 +155,7 @@ class Synth(Method[SynthRelease]):
             run.step(1, 2, "measuring the quality")
             quality = measure_quality(run, model, tables, budget=budgets["quality"])
         return SynthRelease(
-            receipt=run.receipt(assumptions=_assumptions(run.schema, names)),
+            receipt=run.receipt(assumptions=stated_facts(self._published(run.schema))),
             schema=self._published(run.schema),
             size=NoisySize(records, budgets["size"].epsilon),
             marginals=known.marginals,
@@ -165,6 +168,28 @@ class Synth(Method[SynthRelease]):
             quality=quality,
             prior=None if prior is None else ("chosen" if known.prior else "not chosen"),
         )
+
+    def _release_units(
+        self, table: Table, *, budget: Budget, rng: RandomSource, progress: Progress | None
+    ) -> SynthRelease:
+        """Publish from at most so many rows of each unit; rules then fill the other columns in.
+
+        Privacy:
+            That of `Method._release_units`: columns that are filled in by rule are not read,
+            and what the schema says of them is public.
+        """
+        counted = self._counted(table.schema)
+        method = replace(self, columns=counted) if self.columns else self
+        found = super(Synth, method)._release_units(
+            table, budget=budget, rng=rng, progress=progress
+        )
+        schema = self.record_schema(table.schema)
+        receipt = replace(found.receipt, assumptions=tuple(stated_facts(schema)))
+        return replace(found, schema=schema, receipt=receipt)
+
+    def record_schema(self, schema: Schema) -> Schema:
+        """Return the schema of the rows that stay, with the columns that rules fill in."""
+        return record_schema(schema, self._names(schema))
 
     def _needs_pairs(self, plan: Plan, columns: int) -> bool:
         """Return whether pairs of columns are counted at all; public."""
@@ -339,12 +364,12 @@ def most_classes(columns: tuple[Column, ...]) -> int:
     return 2
 
 
-def _assumptions(schema: Schema, names: tuple[str, ...]) -> list[str]:
-    """List what the schema says is known, for the receipt."""
-    kept = set(names)
-    said = [one.describe() for one in schema.impossible if {*one.columns} <= kept]
+def stated_facts(schema: Schema) -> list[str]:
+    """List what a published schema says is known, for the receipt."""
+    filled = {one.column for one in schema.functions}
+    said = [one.describe() for one in schema.impossible if not {*one.columns} & filled]
     said += [one.describe() for one in schema.functions]
-    totals = [one for one in schema.totals if {*one.columns} <= kept]
+    totals = [one for one in schema.totals if not {*one.columns} & filled]
     said += [one.describe() for one in totals]
     if totals:
         said.append(
