@@ -392,7 +392,7 @@ def list_larger(known: Known, limit: float, *, most: int) -> list[Candidate]:
     within = [
         one
         for one in dict.fromkeys(found)
-        if 3 <= len(one) <= most and prod(sizes[i] for i in one) <= limit
+        if 3 <= len(one) <= most and prod(sizes[i] for i in one) <= min(limit, MOST_CELLS)
     ]
     return [
         Candidate(one, tuple(known.classes[i].joined for i in one)) for one in within[:number_of]

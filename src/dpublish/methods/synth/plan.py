@@ -20,11 +20,11 @@ MUCH = 38
 """From how many records times epsilon for each value on a second look is worth its cost."""
 EDGES = Fraction(1, 28)
 """Edges of the forest for each record times epsilon, divided by the mean values of a column."""
-FURTHER = Fraction(1, 10)
-"""Further tables for each record times epsilon that a value has."""
+FURTHER = Fraction(1, 300)
+"""Further tables for each record times epsilon, divided by the mean values of a column."""
 FIRST_TABLES = 12
-"""So many further tables, and then fewer: `LATE` for each record times epsilon of a value."""
-LATE = Fraction(1, 100)
+"""So many further tables by `FURTHER`, and then fewer, by `LATE`."""
+LATE = Fraction(1, 1500)
 MOST_TABLES = 200
 LOOKS = 6
 """How often the model is looked at again."""
@@ -78,7 +78,7 @@ def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Pla
     """Plan the tables of so many columns and values, for about so many records.
 
     >>> make_plan(15, 220, 39_000, Fraction(1)).batches
-    (14, 2, 2, 2, 2, 2, 2)
+    (14, 2, 2, 1, 1, 1, 1)
     >>> make_plan(15, 220, 39_000, Fraction(1, 10)).batches
     (9,)
     >>> make_plan(15, 220, 100, Fraction(1)).batches
@@ -88,9 +88,9 @@ def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Pla
     worth = max(records, 1) * epsilon / max(values, 1)
     edges = min(columns - 1, int(worth * columns * EDGES), MOST_TABLES) if worth >= FEW else 0
     further = 0
-    if worth >= MUCH:
-        further = min(FIRST_TABLES, int(worth * FURTHER))
-        further += int(max(worth - FIRST_TABLES / FURTHER, Fraction(0)) * LATE)
+    if edges and worth >= MUCH:
+        further = min(FIRST_TABLES, int(worth * columns * FURTHER))
+        further += int(max(worth * columns - FIRST_TABLES / FURTHER, Fraction(0)) * LATE)
     further = max(0, min(further, pairs - edges, MOST_TABLES - edges))
     parts = min(LOOKS, further)
     batches = tuple(further // parts + (i < further % parts) for i in range(parts))
