@@ -32,7 +32,6 @@ def check(release, rows=50):
         assert np.all(np.isfinite(table))
     said = release.summary()
     assert str(len(release.marginals)) in said["published"]
-    alone = len(release.names) == 1
     assert ("note" in said) == (not release.counted)
     return said
 
