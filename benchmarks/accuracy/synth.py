@@ -4,8 +4,9 @@ UCI Adult (15 columns) and NIST's excerpt of the American Community Survey (21 c
 demand the National Long Term Care Survey (nltcs, 16 binary columns) and UCI Census-Income
 (census, 41 columns).  Rows are released from 80 % of each table and compared with them, and a
 classifier that learns from them is tested on the rest (`synth_measures.py` says how).  Numbers
-are released with up to 100 cells, as an owner would declare them, and with the 20 bins on which
-rows are compared, which is what peers get (`benchmarks/peers`).
+are released with the 20 bins on which rows are compared, which is what peers get
+(`benchmarks/peers`): these figures have plain names.  They are also released with up to 100 cells,
+as an owner may declare them; those names end in `_100cells`.
 
 The rows "bootstrap" (true rows drawn with replacement) and "independent" (true marginals, no
 dependence) bound what can be hoped for and what costs nothing but the marginals.
@@ -126,8 +127,8 @@ def _show(key: str, value: float | None) -> str:
 def _name_results(dataset: str, setup: Setup, means: dict[str, float]) -> list[str]:
     """Name the figures that are watched: those of `synth` plainly, others with their method."""
     ending = f"eps{setup.epsilon}"
-    if setup.bins != FINE_BINS:
-        ending += f"_{setup.bins}bins"
+    if setup.bins != BINS:
+        ending += f"_{setup.bins}cells"
     if setup.method != "synth":
         ending += "_" + setup.method.replace("-", "_")
     watched = [key for key in ("tv2", "auc") if key in means]
@@ -142,7 +143,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.1"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument(
-        "--bins", nargs="+", type=int, default=[FINE_BINS, BINS], help="cells of a number, at most"
+        "--bins", nargs="+", type=int, default=[BINS, FINE_BINS], help="cells of a number, at most"
     )
     parser.add_argument("--no-auc", dest="auc", action="store_false", help="train no classifier")
     parser.add_argument("--seed", type=int, help="repeat a run; noise is fresh without it")

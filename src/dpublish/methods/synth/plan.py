@@ -37,6 +37,10 @@ _MOST_VALUES = 32
 """Values of a column beyond so many do not make its table larger: they are joined."""
 
 _MUCH_WEIGHTS = {"marginals": 27, "choices": 10, "tables": 63}
+_MUCH_WEIGHTS_OF_LONG = {"marginals": 38, "choices": 9, "tables": 53}
+LONG = 20
+"""If columns have more values than this on average, marginals need more: sums over many values
+have much noise."""
 _LITTLE_WEIGHTS = {"marginals": 68, "choices": 13, "tables": 19}
 _MOST_WEIGHED = 256
 """Values of a column beyond so many do not add to its share."""
@@ -74,7 +78,14 @@ def count_values(columns: tuple[Column, ...]) -> int:
     return sum(min(column.size, _MOST_VALUES) for column in columns)
 
 
-def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Plan:
+def are_long(columns: tuple[Column, ...]) -> bool:
+    """Return whether columns have many values on average; public."""
+    return sum(min(column.size, _MOST_WEIGHED) for column in columns) > LONG * len(columns)
+
+
+def make_plan(
+    columns: int, values: int, records: int, epsilon: Fraction, *, is_long: bool = False
+) -> Plan:
     """Plan the tables of so many columns and values, for about so many records.
 
     >>> make_plan(15, 220, 39_000, Fraction(1)).batches
@@ -97,7 +108,8 @@ def make_plan(columns: int, values: int, records: int, epsilon: Fraction) -> Pla
     if not edges:
         weights = {"marginals": 100}
     else:
-        weights = _MUCH_WEIGHTS if worth >= MUCH else _LITTLE_WEIGHTS
+        much = _MUCH_WEIGHTS_OF_LONG if is_long else _MUCH_WEIGHTS
+        weights = much if worth >= MUCH else _LITTLE_WEIGHTS
     if columns > 2 and values <= FEW_VALUES * columns:
         most = MOST_IN_TABLE
     else:

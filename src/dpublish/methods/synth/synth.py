@@ -26,6 +26,7 @@ from dpublish.methods.synth.plan import (
     PRIOR_SHARE,
     SIZE_SHARE,
     Plan,
+    are_long,
     column_weights,
     count_values,
     make_plan,
@@ -142,7 +143,7 @@ class Synth(Method[SynthRelease]):
         kernel = _marginal_counts(run.schema, names)
         size, *exact = kernel.split(run.sum(kernel))
         records = run.noisy_size(int(size), budget=budgets["size"])
-        plan = make_plan(len(columns), count_values(columns), records, budgets["model"].epsilon)
+        plan = self._plan(columns, records, budgets["model"].epsilon)
         parts = budgets["model"].split(**plan.weights)
         marginals = _release_marginals(run, columns, exact, budget=parts["marginals"])
         known = _learn(run.schema, columns, marginals)
@@ -190,6 +191,10 @@ class Synth(Method[SynthRelease]):
     def record_schema(self, schema: Schema) -> Schema:
         """Return the schema of the rows that stay, with the columns that rules fill in."""
         return record_schema(schema, self._names(schema))
+
+    def _plan(self, columns: tuple[Column, ...], records: int, epsilon: Fraction) -> Plan:
+        values, is_long = count_values(columns), are_long(columns)
+        return make_plan(len(columns), values, records, epsilon, is_long=is_long)
 
     def _needs_pairs(self, plan: Plan, columns: int) -> bool:
         """Return whether pairs of columns are counted at all; public."""
@@ -248,7 +253,7 @@ class Synth(Method[SynthRelease]):
             read_prior(self.prior, schema, tuple(column.name for column in columns))
         self._require_rates(columns, epsilon)
         left = epsilon * self._shares(len(columns))["model"]
-        plan = make_plan(len(columns), count_values(columns), n_records or 0, left)
+        plan = self._plan(columns, n_records or 0, left)
         weights = plan.weights
         marginals = left * weights["marginals"] / sum(weights.values())
         own = column_weights(columns)
