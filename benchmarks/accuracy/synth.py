@@ -39,7 +39,7 @@ from synth_measures import (
 
 from dpublish.core.registry import list_methods, make_method
 from dpublish.data.sources import open_table
-from dpublish.errors import UnreadableData
+from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -107,10 +107,14 @@ def show_dataset(
         for bins in options.bins:
             for method in options.methods:
                 setup = Setup(method, epsilon, bins)
-                runs = [
-                    measure(reference, setup, first_seed + k, options.auc)
-                    for k in range(options.releases)
-                ]
+                try:
+                    runs = [
+                        measure(reference, setup, first_seed + k, options.auc)
+                        for k in range(options.releases)
+                    ]
+                except InvalidParameter:  # a table that the method is not for
+                    shown.add_row(method, epsilon, str(bins), "refused")
+                    continue
                 means = {key: fmean(run[key] for run in runs) for key in keys}
                 shown.add_row(method, epsilon, str(bins), *(_show(key, means[key]) for key in keys))
                 results += _name_results(reference.name, setup, means)
