@@ -74,7 +74,7 @@ class PrivBayes(Method[PrivBayesRelease]):
         >>> print(release.count("sex = Female"))
         1,002 (95 % confidence interval 976 to 1,028)
         >>> release.rows(1, seed=1).to_pylist()
-        [{'age': 75, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
+        [{'age': 32, 'education': 'Master', 'sex': 'Male', 'income': '<=50K'}]
 
     Reference:
         J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
