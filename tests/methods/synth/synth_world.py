@@ -101,7 +101,9 @@ def limit_tables(monkeypatch, most):
     """Plan tables of so many columns at most."""
     make = synth.make_plan
     monkeypatch.setattr(
-        synth, "make_plan", lambda *given: replace(make(*given), most_in_table=most)
+        synth,
+        "make_plan",
+        lambda *given, **named: replace(make(*given, **named), most_in_table=most),
     )
 
 

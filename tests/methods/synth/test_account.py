@@ -117,8 +117,8 @@ def plans(monkeypatch):
     """Keep the plans that are made."""
     made, make = [], synth.make_plan
 
-    def keeping(*given):
-        made.append(make(*given))
+    def keeping(*given, **named):
+        made.append(make(*given, **named))
         return made[-1]
 
     monkeypatch.setattr(synth, "make_plan", keeping)

@@ -294,10 +294,10 @@ def plan_from_the_true_size(monkeypatch):
         kept[:] = [size]
         return noisy(self, size, budget=budget)
 
-    def planning(*given):
-        bound = signature(make).bind(*given)
+    def planning(*given, **named):
+        bound = signature(make).bind(*given, **named)
         bound.arguments["records"] = kept[0] if kept else bound.arguments["records"]
-        return make(*bound.args)
+        return make(*bound.args, **bound.kwargs)
 
     monkeypatch.setattr(Run, "noisy_size", stashing)
     monkeypatch.setattr(synth, "make_plan", planning)

@@ -11,7 +11,7 @@ import pytest
 
 from dpublish.core.catalog import CATALOG
 from dpublish.data.schema import Schema, column
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InputError, InvalidParameter, UnreadableData
 from dpublish.methods.synth.synth import MOST_COLUMNS, Synth
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
@@ -216,7 +216,7 @@ def test_priors_that_say_nothing_are_refused(tmp_path):
         with pytest.raises(InvalidParameter, match=said):
             publish(make_rows(9), prior=str(path))
     path.write_text("no parquet")
-    with pytest.raises(InvalidParameter, match="cannot be read"):
+    with pytest.raises(UnreadableData, match="cannot be read"):
         publish(make_rows(9), prior=str(path))
 
 

@@ -175,18 +175,22 @@ def fit(
         else np.zeros(one.counts.size)
         for one in measured
     ]
-    found = minimize(
-        problem,
-        np.concatenate([np.zeros(0), *first]),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": steps,
-            "maxcor": _MEMORY,
-            "gtol": _LEAST_GRADIENT,
-            "ftol": _LEAST_GAIN,
-        },
-    )
-    potentials = tuple(problem.potentials(found.x))
-    ended = {one.name: found.x[part] for one, part in zip(measured, problem.parts, strict=True)}
-    return Fitted(potentials, tree.beliefs(potentials).tables, ended, int(found.nit))
+    options = {
+        "maxiter": steps,
+        "maxcor": _MEMORY,
+        "gtol": _LEAST_GRADIENT,
+        "ftol": _LEAST_GAIN,
+    }
+    with np.errstate(all="ignore"):  # a step that is far too long is shortened
+        found = minimize(
+            problem,
+            np.concatenate([np.zeros(0), *first]),
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+        )
+        ended = found.x if np.all(np.isfinite(found.x)) else np.zeros(problem.size)
+        potentials = tuple(problem.potentials(ended))
+        tables = tree.beliefs(potentials).tables
+    duals = {one.name: ended[part] for one, part in zip(measured, problem.parts, strict=True)}
+    return Fitted(potentials, tables, duals, int(found.nit))

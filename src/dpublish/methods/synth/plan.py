@@ -63,6 +63,11 @@ class Plan:
     most_in_table: int
 
     @property
+    def least_weights(self) -> dict[str, int]:
+        """The weights that leave marginals the least: what to expect of any number of records."""
+        return dict(_MUCH_WEIGHTS)
+
+    @property
     def tables(self) -> int:
         """Number of tables in all."""
         return self.edges + sum(self.further)

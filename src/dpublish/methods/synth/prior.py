@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpublish.core.prediction import UNKNOWN, encode_rows, find_column
 from dpublish.core.run import Run
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.methods.synth.choice import (
     STEPS,
     Candidate,
@@ -75,6 +75,8 @@ def _read_rows(path: str, stamp: tuple[int, int] | None) -> pa.Table:
         from dpublish.core.folder.folder import load
 
         return load(path).rows(ROWS, seed=_SEED)
+    if not Path(path).exists():
+        raise UnreadableData(f"the prior {path} is not there")
     import duckdb
 
     readers = {".parquet": "read_parquet", ".csv": "read_csv"}
@@ -85,7 +87,7 @@ def _read_rows(path: str, stamp: tuple[int, int] | None) -> pa.Table:
         with duckdb.connect() as link:
             return link.sql(f"select * from {reader}(?)", params=[path]).to_arrow_table()
     except duckdb.Error as error:
-        raise InvalidParameter(f"the prior {path} cannot be read: {error}") from None
+        raise UnreadableData(f"the prior {path} cannot be read: {error}") from None
 
 
 def choose_prior(

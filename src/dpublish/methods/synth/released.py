@@ -614,8 +614,10 @@ class SynthRelease(Release):
             "quality": self.quality_sentence(),
         }
         worst = self.worst_distance()
-        if worst is not None and worst.high - worst.low <= 2 * UNKNOWN:
+        if worst is not None and worst.high - worst.low <= 2 * UNKNOWN and len(self.names) > 2:
             said["worst pair"] = f"{_told(worst)} from the truth (95 %)"
+        if self.prior is not None:
+            said["prior"] = f"{self.prior}, by how well it fits the rows (chosen with noise)"
         if not self.counted:
             said["note"] = (
                 "too few records for this epsilon to join columns: they are independent"

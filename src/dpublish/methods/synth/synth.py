@@ -254,7 +254,7 @@ class Synth(Method[SynthRelease]):
         self._require_rates(columns, epsilon)
         left = epsilon * self._shares(len(columns))["model"]
         plan = self._plan(columns, n_records or 0, left)
-        weights = plan.weights
+        weights = plan.weights if n_records else plan.least_weights
         marginals = left * weights["marginals"] / sum(weights.values())
         own = column_weights(columns)
         width = float(sum_quantile(marginals * max(own) / sum(own), 1, 0.95))
@@ -272,7 +272,9 @@ class Synth(Method[SynthRelease]):
             else:
                 summary += "; too few records for this epsilon to join columns"
         elif len(columns) > 1:
-            summary += "; how many tables join them depends on the number of records (--rows)"
+            summary += (
+                "; less noise, and how many tables, depends on the number of records (--rows)"
+            )
         return ExpectedError(summary, figures, target="one_value_95")
 
     def _shares(self, columns: int) -> dict[str, Fraction]:
@@ -313,6 +315,11 @@ class Synth(Method[SynthRelease]):
                 "matter with columns"
             )
         for name in self.target:
+            if name in schema.names and name in self._names(schema) and name not in names:
+                raise InvalidParameter(
+                    f"the target {name!r} is filled in by a rule of the schema; name the columns "
+                    "that it is a function of"
+                )
             require_known("column", name, names)
         return tuple(schema[name] for name in names)
 
