@@ -6,7 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish import Budget, Formula, Schema, Synth, column, open_table, seeded
+from dpublish import (
+    Budget,
+    Combination,
+    Formula,
+    KnownTotal,
+    Schema,
+    Synth,
+    column,
+    open_table,
+    seeded,
+)
+from dpublish.errors import InvalidParameter
 from dpublish.methods.synth.choice import whole_scores
 
 
@@ -83,6 +94,28 @@ def test_only_functions_that_are_published_are_on_the_receipt():
     table = pa.table({name: [1, 2, 3] for name in "abd"})
     release = publish(table, schema, "1", 1, columns=("a", "b"))
     assert release.receipt.assumptions == ()
+
+
+def test_statements_about_columns_that_rules_fill_in_are_refused_and_not_forgotten():
+    columns = tuple(column(name, "integer", bounds=[0, 18]) for name in "abd")
+    table = pa.table({name: [1, 2, 3] for name in "abd"})
+    for facts in (
+        {"impossible": (Combination("b = 1 and d = 2"),)},
+        {"totals": (KnownTotal("d = 2", count=1),)},
+    ):
+        schema = Schema(columns, functions=(Formula("d", "2 * a"),), **facts)
+        with pytest.raises(InvalidParameter, match="a rule of the schema fills in"):
+            publish(table, schema, "1", 1)
+        assert publish(table, schema, "1", 1, columns=("a", "b")).receipt.assumptions == ()
+
+
+def test_one_column_alone_gets_all_that_is_planned():
+    schema = Schema((column("a", "integer", bounds=[0, 18]),))
+    unknown = Synth().expected_error(schema, None, Fraction(1))
+    assert (
+        unknown.figures["one_value_95"]
+        == Synth().expected_error(schema, 10_000, Fraction(1)).figures["one_value_95"]
+    )
 
 
 def test_scores_have_one_type_whatever_they_are():

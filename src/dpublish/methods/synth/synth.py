@@ -11,6 +11,7 @@ from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema, keep_columns, listed_names, needs_contribution
+from dpublish.data.statements import Combination, KnownTotal
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -254,7 +255,7 @@ class Synth(Method[SynthRelease]):
         self._require_rates(columns, epsilon)
         left = epsilon * self._shares(len(columns))["model"]
         plan = self._plan(columns, n_records or 0, left)
-        weights = plan.weights if n_records else plan.least_weights
+        weights = plan.weights if n_records or len(columns) == 1 else plan.least_weights
         marginals = left * weights["marginals"] / sum(weights.values())
         own = column_weights(columns)
         width = float(sum_quantile(marginals * max(own) / sum(own), 1, 0.95))
@@ -308,6 +309,7 @@ class Synth(Method[SynthRelease]):
             require_known("column", name, schema.names)
             if self.columns.count(name) > 1:
                 raise InvalidParameter(f"column {name!r} is listed twice")
+        _refuse_filled(self._published(schema))
         names = self._counted(schema)
         if len(names) > MOST_COLUMNS:
             raise InvalidParameter(
@@ -366,6 +368,19 @@ def _learn(
     return Known(names, classes, marginals, impossible=impossible, totals=totals)
 
 
+def _refuse_filled(schema: Schema) -> None:
+    """Refuse statements about columns that rules fill in: rows could not be held to them."""
+    filled = {one.column for one in schema.functions}
+    stated: list[Combination | KnownTotal] = [*schema.impossible, *schema.totals]
+    for one in stated:
+        for name in one.columns:
+            if name in filled:
+                raise InvalidParameter(
+                    f"{one.describe()!r} names column {name!r}, which a rule of the schema fills "
+                    "in; state it of the columns that it is a function of"
+                )
+
+
 def most_classes(columns: tuple[Column, ...]) -> int:
     """Return how many classes a column may have, so that all pairs can be counted; public."""
     for most in _CLASS_LIMITS:
@@ -378,12 +393,10 @@ def most_classes(columns: tuple[Column, ...]) -> int:
 
 def stated_facts(schema: Schema) -> list[str]:
     """List what a published schema says is known, for the receipt."""
-    filled = {one.column for one in schema.functions}
-    said = [one.describe() for one in schema.impossible if not {*one.columns} & filled]
+    said = [one.describe() for one in schema.impossible]
     said += [one.describe() for one in schema.functions]
-    totals = [one for one in schema.totals if not {*one.columns} & filled]
-    said += [one.describe() for one in totals]
-    if totals:
+    said += [one.describe() for one in schema.totals]
+    if schema.totals:
         said.append(
             "known totals are public facts about this table: to someone who knows them, the "
             "values of one record are hidden at twice this epsilon"
