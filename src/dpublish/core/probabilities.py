@@ -56,23 +56,10 @@ def draw_cells(
     probabilities: NDArray[np.float64], rows: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw a cell by each of the `rows` of probabilities."""
-    return find_cells(probabilities, rows, rng.random(rows.size))
-
-
-def find_cells(
-    probabilities: NDArray[np.float64], rows: NDArray[np.int64], parts: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Find the cell at which each of the `rows` of probabilities adds up to more than its part.
-
-    Parts are at least 0 and below 1.
-
-    >>> find_cells(np.array([[0.25, 0.75]]), np.zeros(2, np.int64), np.array([0.2, 0.9])).tolist()
-    [0, 1]
-    """
     # Shifted by its number, every row's running sum is part of one rising sequence.
     sums = np.minimum(np.cumsum(probabilities, axis=1), 1.0)
     sums[:, -1] = 1.0
     rising = (sums + np.arange(len(probabilities))[:, None]).ravel()
-    found = np.searchsorted(rising, rows + parts, side="right")
+    found = np.searchsorted(rising, rows + rng.random(rows.size), side="right")
     # The sum of a row's number and a part below 1 may round up to the next row.
     return np.asarray(np.minimum(found - rows * probabilities.shape[1], probabilities.shape[1] - 1))

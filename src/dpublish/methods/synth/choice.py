@@ -21,12 +21,11 @@ from dpublish.methods.synth.junction_tree import Columns, JunctionTree, count_ce
 from dpublish.methods.synth.kernels import ClassCounts
 from dpublish.methods.synth.model import CountedTable, Known, Model, fit_model
 from dpublish.methods.synth.plan import Plan, table_weights
+from dpublish.methods.synth.quality import STEPS
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors
 from dpublish.types import FloatArray, IntArray
 
-STEPS = 64
-"""Steps of a score for one record: expected counts are rounded to so many parts of a record."""
 PENALTY = Fraction(3, 10)
 """Part of the expected noise (half of its L1 distance is 1/2) that is taken off a score."""
 CELLS_PER_NOISE = Fraction(4, 10)
@@ -35,9 +34,9 @@ MOST_CELLS = 300_000
 """Most cells of all cliques of the model's tree."""
 MOST_LARGER = 2_000
 """Most candidates of three or more columns at one look."""
-_LARGEST = 1 << 60
 COUNTED_AT_ONCE = 200_000_000
 """Records times candidates of three or more columns that are counted at one look."""
+_LARGEST = 1 << 60
 
 
 class Candidate(NamedTuple):
@@ -199,7 +198,6 @@ def choose_tables(
             exact,
             pool,
             noise,
-            wanted,
             weights=lambda one: target_weight if {*one.columns} & {*targets} else 1,
             shares=[shares.pop() for _ in range(wanted)],
         )
@@ -246,7 +244,6 @@ def _choose_batch(
     exact: ExactTables,
     pool: Sequence[Candidate],
     noise: float,
-    wanted: int,
     *,
     weights: Callable[[Candidate], int],
     shares: Sequence[Budget],

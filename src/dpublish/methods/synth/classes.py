@@ -64,10 +64,6 @@ class ColumnClasses:
         found[self.levels[fine]] = self.levels[coarse]
         return found
 
-    def first_level(self, least: int) -> int:
-        """Find the coarsest level of at least so many classes, or the finest counted one."""
-        return next((i for i in range(self.joined) if self.sizes[i] >= least), self.joined)
-
 
 def make_classes(
     axis: Axis, marginal: NoisyMarginal, *, most: int, kept_apart: Sequence[NDArray[np.bool_]] = ()

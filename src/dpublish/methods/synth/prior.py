@@ -13,7 +13,6 @@ from dpublish.core.run import Run
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, UnreadableData
 from dpublish.methods.synth.choice import (
-    STEPS,
     Candidate,
     ExactTables,
     excess,
@@ -23,6 +22,7 @@ from dpublish.methods.synth.choice import (
 )
 from dpublish.methods.synth.junction_tree import Columns
 from dpublish.methods.synth.model import Known, Model, PriorTable, fit_model
+from dpublish.methods.synth.quality import STEPS
 from dpublish.privacy.budget import Budget
 from dpublish.types import FloatArray, IntArray
 

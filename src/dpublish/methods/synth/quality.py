@@ -21,7 +21,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.synth.model import Known
 
 STEPS = 64
-"""Steps of a distance for one record: expected counts are rounded to so many parts of a record."""
+"""Steps of a score or a distance for one record: expected counts are rounded to such parts."""
 _LEVELS = 1 - np.geomspace(0.5, 1e-4, 24)
 """Confidences at which the error of the number of records is bounded."""
 UNKNOWN = 0.1

@@ -18,7 +18,7 @@ from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.domain import require_names
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.methods.marginals.one_marginal import release_marginal, require_marginal
-from dpublish.methods.synth.choice import STEPS, ExactTables, choose_tables
+from dpublish.methods.synth.choice import ExactTables, choose_tables
 from dpublish.methods.synth.classes import make_classes, masks_of
 from dpublish.methods.synth.measure import measure_quality
 from dpublish.methods.synth.model import Known, Model, fit_model
@@ -33,6 +33,7 @@ from dpublish.methods.synth.plan import (
     make_plan,
 )
 from dpublish.methods.synth.prior import choose_prior, read_prior
+from dpublish.methods.synth.quality import STEPS
 from dpublish.methods.synth.released import SynthRelease
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
