@@ -24,6 +24,7 @@ ORDER = """
     report
     methods
     publishing evaluation
+    planning
     experiments testing
     cli
 """

@@ -39,6 +39,10 @@ class InvalidParameter(DPublishError, ValueError):
     """A public setting is out of range."""
 
 
+class InvalidType(InvalidParameter, TypeError):
+    """A value of a type that is not understood; says what to pass instead."""
+
+
 class InvalidSchema(InvalidParameter):
     """The schema is incomplete or contradicts itself."""
 

@@ -1,0 +1,1 @@
+"""Help to choose before anything is spent: goals, advice, rehearsals, the meaning of epsilon."""
