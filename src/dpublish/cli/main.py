@@ -176,7 +176,7 @@ def _classify(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return "interrupted", error.exit_code if isinstance(error, Stopped) else _INTERRUPTED
     if isinstance(error, click.ClickException):
-        return error.format_message(), 1
+        return _explain_usage(error), 1
     if isinstance(error, OSError):
         return f"the system says: {error.strerror or 'input/output error'}", 3
     if isinstance(error, MemoryError):
@@ -187,3 +187,22 @@ def _classify(error: BaseException) -> tuple[str, int]:
     # The text of an unforeseen error, and notes on it, may quote a row; its kind does not.
     fault = f"a fault of dpublish itself ({type(error).__name__}); please report it"
     return f"{fault}; `dpublish ledger show` lists what was debited", _FAULT
+
+
+def _explain_usage(error: click.ClickException) -> str:
+    """Say what is wrong with the words of a command, what is meant, and where help is."""
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        message = _missing(error.param)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or "--help" in message:
+        return message
+    return f"{message}; see: {context.command_path} --help"
+
+
+def _missing(param: click.Parameter) -> str:
+    """Name what is missing, and what it is."""
+    if not isinstance(param, click.Option):
+        return f"{param.human_readable_name.upper()} is missing"
+    words = (param.help or "").rstrip(".")
+    return f"{max(param.opts, key=len)} is missing: {words[:1].lower()}{words[1:]}"

@@ -146,7 +146,10 @@ def settings_from(arguments: Sequence[str], pairs: Sequence[str]) -> dict[str, s
     while words:
         word = words.pop(0)
         if not word.startswith("--") or len(word) < 3:
-            raise InvalidParameter(f"unexpected argument {word!r}; settings look like --name value")
+            raise InvalidParameter(
+                f"unexpected argument {word!r}: settings look like --name value, and lists are "
+                "written with commas: --columns age,sex"
+            )
         name, has_value, value = word[2:].partition("=")
         if not has_value:
             value = words.pop(0) if words and not words[0].startswith("--") else "true"
@@ -229,7 +232,7 @@ def _with_method(function: F, *, needs_schema: bool) -> F:
         click.option(
             "--method",
             required=True,
-            help="See: dpublish methods",
+            help="What to publish: histogram, synth, privpfc ... (dpublish methods lists all)",
             shell_complete=complete_methods,
         ),
     ):

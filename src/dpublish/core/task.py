@@ -20,7 +20,8 @@ def class_column(schema: Schema, target: str) -> Column:
     column = schema[target]
     if isinstance(column, NumberColumn):
         raise InvalidParameter(
-            f"the target {target!r} holds {column.holds}; classes need kind category or ordinal"
+            f"the target {target!r} holds {column.holds}; classes need kind category or ordinal; "
+            "the method model predicts numbers"
         )
     if column.size < 2:
         raise InvalidParameter(f"the target {target!r} has one class only")

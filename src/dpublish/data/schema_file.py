@@ -133,7 +133,11 @@ def load_schema(path: str | PathLike[str]) -> Schema:
     except OSError as failure:
         raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
     except (ValueError, RecursionError) as failure:
-        raise InvalidSchema(f"{path}: {failure}") from None
+        kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
+        raise InvalidSchema(
+            f"{path} is not a schema file in {kind} ({failure}); dpublish schema draft writes one "
+            "from the names of columns"
+        ) from None
     with about(f"{path}:"):
         return _read_schema(plain, path.parent)
 

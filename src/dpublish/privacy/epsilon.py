@@ -18,6 +18,7 @@ _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares ha
 _LIKE_NUMBER = re.compile(
     r"\s*(\d+(\.\d+)?|\.\d+)(?P<exponent>[eE][+-]?\d+)?\s*|(?P<ratio>\s*\d+\s*/\s*\d+\s*)"
 )
+_COMMA = re.compile(r"\s*\d{1,20},\d{1,20}\s*")
 _WRITTEN = re.compile(r"\d+(\.\d+|/\d+)?", re.ASCII)
 _EXPONENT_DIGITS = 2
 _SHOWN = 40  # characters of what was given that a message repeats
@@ -91,6 +92,8 @@ def _why_not(text: str) -> str:
     """Explain why a text was not read: what looks like a number breaks a limit."""
     found = _LIKE_NUMBER.fullmatch(text)
     if found is None:
+        if _COMMA.fullmatch(text):
+            return f"is not a number: it has a comma; write a point: {'.'.join(text.strip().split(','))}"
         return "is not a number; write for example 0.5"
     exponent = (found["exponent"] or "").lower().lstrip("e")
     if len(exponent.lstrip("+-")) > _EXPONENT_DIGITS:

@@ -312,11 +312,15 @@ def _entries_of(contents: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
 
 def _read_head_bytes(folder: Path) -> bytes:
     if not folder.is_dir():
-        raise CorruptRelease(f"{folder} is not a release folder")
+        what = "is a file, not a release folder" if folder.exists() else "is not there"
+        raise CorruptRelease(f"{folder} {what}: name the folder that a release wrote")
     if folder.name.endswith(PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
     if not os.path.lexists(folder / HEAD):
-        raise CorruptRelease(f"{folder} is not a release folder: it holds no release.json")
+        raise CorruptRelease(
+            f"{folder} is not a release folder: it holds no release.json; name the folder that a "
+            "release wrote"
+        )
     return read_file(folder, HEAD, MOST_JSON_BYTES)
 
 
