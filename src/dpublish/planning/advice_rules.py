@@ -111,7 +111,6 @@ def propose(facts: Facts) -> tuple[Proposal, ...]:
     >>> [each.name for each in propose(facts)]
     ['privpfc', 'model']
     """
-    refuse_unit_column(facts.schema, facts.goal)
     return RULES[facts.goal.task](facts)
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
@@ -15,7 +15,14 @@ from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, InvalidType, require_count
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
-from dpublish.planning.advice_rules import CONTRIBUTION, N_CLUSTERS, Facts, Proposal, propose
+from dpublish.planning.advice_rules import (
+    CONTRIBUTION,
+    N_CLUSTERS,
+    Facts,
+    Proposal,
+    propose,
+    refuse_unit_column,
+)
 from dpublish.planning.goals import Goal
 from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.neighbors import AddRemoveUnit
@@ -44,6 +51,7 @@ class Choice:
         epsilon: What it would cost.
         why: Why it suits the goal.
         gives: What it would cost and give, from theory where there is theory.
+        expected_error: The figures behind it, from theory.
         notes: What to know, or to confirm, before running it.
         schema_path: The schema file, if advice was asked for with one.
     """
@@ -54,6 +62,7 @@ class Choice:
     epsilon: Fraction
     why: str
     gives: str
+    expected_error: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     schema_path: str = SCHEMA
 
@@ -147,7 +156,9 @@ def advise(
     """
     read = _read_schema(schema)
     _require_sizes(n_records, n_clusters, horizon, window)
-    aim = Goal.parse(goal, read)
+    aim = Goal.parse(goal)
+    refuse_unit_column(read, aim)
+    aim.check(read)
     left = _left(ledger, dataset)
     path = SCHEMA if isinstance(schema, Schema) else fspath(schema)
 
@@ -257,6 +268,7 @@ def _choice(
         epsilon=facts.epsilon,
         why=proposal.why,
         gives=_gives(facts, proposal, method, planned),
+        expected_error=dict(planned.figures),
         notes=proposal.notes,
         schema_path=path,
     )
