@@ -86,6 +86,10 @@ _SPLIT_SEED, _WORKLOAD_SEED = 80_20, 5
 _PART = 0.8
 _MOST_DENSE = 2_000_000
 _CLUSTERED = ("kmeans", "dplloyd", "dplloyd-impr", "eugkm", "ugkm", "mkm", "hybrid", "gkm")
+_CLASSIFIERS = (
+    *("privpfc", "model", "diffpid3", "diffgen", "pph", "privbayes", "majority", "privlocal"),
+    *("private-erm", BOOSTED),
+)
 _FITTED = (
     *("model", "privgene", "privlocal", "private-erm", "output-perturbation", "private-svm"),
     *("functional", "gupt"),
@@ -184,7 +188,7 @@ def competitors(data: Data, goal: Goal) -> list[Setup]:
     """List our methods that can serve a goal; those that refuse it drop out later."""
     names = goal.columns or data.schema.names
     if goal.task in ("classify", "model"):
-        return _predictors(data, goal)
+        return _predictors(goal)
     if goal.task == "clusters":
         listed = {"columns": ",".join(goal.columns)} if goal.columns else {}
         return [Setup.of(name, n_clusters="5", **listed) for name in _CLUSTERED]
@@ -196,17 +200,9 @@ def competitors(data: Data, goal: Goal) -> list[Setup]:
     return _tables(data, names, is_named=bool(goal.columns))
 
 
-def _predictors(data: Data, goal: Goal) -> list[Setup]:
-    target = goal.columns[0]
-    fitted = [Setup.of(name, target=target) for name in _FITTED]
-    if goal.task == "model":
-        return fitted
-    trees = ("privpfc", "diffgen", "pph", "privbayes", "diffpid3", "majority")
-    return [
-        *(Setup.of(name, target=target) for name in trees),
-        *fitted,
-        Setup.of(BOOSTED, target=target),
-    ]
+def _predictors(goal: Goal) -> list[Setup]:
+    names = _FITTED if goal.task == "model" else _CLASSIFIERS
+    return [Setup.of(name, target=goal.columns[0]) for name in names]
 
 
 def _tables(data: Data, names: Sequence[str], *, is_named: bool) -> list[Setup]:
@@ -305,10 +301,11 @@ def _by_group(data: Data, goal: Goal, release: Release, seed: int) -> float:
     true = _grouped(data.train, number, group)
     found = _released_groups(release, number, group, seed)
     deviation = float(np.std(data.train[number].to_numpy()))
+    middle = sum(data.schema[number].bounds) / 2  # what anyone knows where nothing was published
     errors = []
     for label, (count, *truth) in true.items():
         if count >= _LEAST_GROUP:
-            guess = found.get(label, (deviation * 2 + truth[0],) * 2)
+            guess = [middle if each is None else each for each in found.get(label, (None, None))]
             errors += [abs(a - b) / deviation for a, b in zip(guess, truth, strict=True)]
     return fmean(errors)
 
@@ -327,7 +324,7 @@ def _grouped(rows: pa.Table, number: str, group: str) -> dict[str, tuple[float, 
 
 def _released_groups(
     release: Release, number: str, group: str, seed: int
-) -> dict[str, tuple[float, float]]:
+) -> dict[str, tuple[float | None, float | None]]:
     shown: Any = release
     if hasattr(shown, "value"):
         labels = shown.schema[group].axis().labels

@@ -1,7 +1,8 @@
 """Advise which method to take for a goal, what it would give, and the exact command."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike, fspath
@@ -214,15 +215,15 @@ class _Advised:
 
     @classmethod
     def of(cls, facts: Facts, path: str) -> "_Advised":
-        """Plan what the rules propose; leave out what cannot be published like this."""
-        found, refused = [], []
-        for proposal in propose(facts):
-            try:
+        """Plan what the rules propose; refuse what the first of them refuses.
+
+        A second method that cannot be published like this is left out.
+        """
+        first, *others = propose(facts)
+        found = [_plan(facts, first)]
+        for proposal in others:
+            with suppress(InvalidParameter):
                 found.append(_plan(facts, proposal))
-            except InvalidParameter as refusal:
-                refused.append(refusal)
-        if not found:
-            raise refused[0]
         choices = tuple(_choice(facts, *each, path) for each in found)
         proposal, _, planned = found[0]
         is_useful = None if facts.n_records is None else _is_useful(proposal, planned)
@@ -316,7 +317,9 @@ def _is_useful(proposal: Proposal, planned: Plan) -> bool | None:
     return value / unit <= most
 
 
-def _with_epsilon(goal: Goal, advise_at: Any, left: Fraction | None, n: int | None) -> Advice:
+def _with_epsilon(
+    goal: Goal, advise_at: "Callable[[Fraction], _Advised]", left: Fraction | None, n: int | None
+) -> Advice:
     """Propose an epsilon: the smallest that theory finds useful, or the largest of the list."""
     grid = [each for each in EPSILONS if left is None or each <= left]
     if not grid:
