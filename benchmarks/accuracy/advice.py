@@ -104,6 +104,7 @@ class Setup(NamedTuple):
 
     @classmethod
     def of(cls, method: str, **settings: str) -> "Setup":
+        """Set a method up, with settings in an order of their own."""
         return cls(method, tuple(sorted(settings.items())))
 
     @property
@@ -127,6 +128,7 @@ class Data:
         return encode_rows(self.train, self.schema, self.schema.names)
 
     def sizes(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Return the number of cells of each of the columns."""
         return tuple(self.schema[name].size for name in names)
 
 
@@ -364,6 +366,7 @@ class Line:
 
     @property
     def key(self) -> str:
+        """What the line is known by in the file of results."""
         return json.dumps([self.table, self.goal, self.epsilon, self.setup, self.repeat])
 
 
@@ -403,6 +406,7 @@ class Kept:
                 self.found[each["key"]] = each
 
     def of(self, line: Line, run: Callable[[], float | None]) -> float | None:
+        """Return what was measured before, or run it and keep it."""
         if line.key not in self.found:
             start = process_time()
             value = run()
@@ -429,6 +433,7 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
+        """How many times the best figure the advised method has."""
         return self.value / self.best_value
 
 
