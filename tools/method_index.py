@@ -45,12 +45,13 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """Where a method lives, what it publishes, and when to prefer it."""
+    """Where a method lives, what it publishes, when to prefer it, and how it stands in its task."""
 
     location: str
     task: str
     publishes: str
     prefer_when: str
+    standing: str
 
 '''
 
@@ -92,6 +93,7 @@ def entry(name: str, kind: type[Any]) -> str:
         ("task", kind.task),
         ("publishes", kind.publishes),
         ("prefer_when", kind.prefer_when),
+        ("standing", kind.standing),
     ):
         lines.append(f"        {field}={literal(value, 8, 9 + len(field))},")
     return "\n".join([*lines, "    ),"])

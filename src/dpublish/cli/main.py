@@ -26,6 +26,10 @@ COMMANDS = {
     ),
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
     "methods": ("dpublish.cli.methods:methods", "List the methods, and the settings of one."),
+    "advise": (
+        "dpublish.cli.advise:advise_command",
+        "Choose a method for a goal; reads no data.",
+    ),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
     "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
@@ -88,7 +92,7 @@ class _LazyGroup(Group):
 def command(ctx: click.Context) -> None:
     """Publish counts, synthetic rows, models and clusters under differential privacy.
 
-    Start with `dpublish demo`, or with `dpublish methods`.
+    Start with `dpublish demo`, or with `dpublish advise`.
 
     Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
     read or written, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).

@@ -1,5 +1,6 @@
 """`dpublish methods`: what can be published, and how to choose."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -8,11 +9,18 @@ import click
 from dpublish.cli.group import complete_methods
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.core.catalog import STREAMS
-from dpublish.core.registry import list_methods, method_settings
+from dpublish.core.registry import MethodInfo, list_methods, method_settings
 from dpublish.core.settings import canonical_name
 from dpublish.errors import require_known
 from dpublish.methods.streams.method import stream_settings
 from dpublish.privacy.epsilon import format_rounded
+
+_MARK = "*"
+_STANDINGS = {
+    "default": "the default for {task}",
+    "alternative": "an alternative for {task}",
+    "baseline": "a baseline of the literature for {task}, to compare with",
+}
 
 
 @click.command()
@@ -20,7 +28,15 @@ from dpublish.privacy.epsilon import format_rounded
 @click.option("--task", help="Only methods for this task.")
 @json_option
 def methods(name: str | None, task: str | None, as_json: bool) -> None:
-    """List what can be published; with NAME, that method's settings."""
+    """List what can be published; with NAME, that method's settings.
+
+    The default of each task comes first, marked with *; then alternatives that suit some tables
+    better, and apart from these the baselines of the literature.  `dpublish advise` chooses.
+
+    \b
+    dpublish methods --task clustering
+    dpublish methods kmeans
+    """  # noqa: D301 - click keeps lines after it
     if name is not None:
         _one(name, as_json)
         return
@@ -34,6 +50,7 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
                 {
                     "name": each.name,
                     "task": each.task,
+                    "standing": each.standing,
                     "publishes": each.publishes,
                     "prefer": each.prefer_when,
                 }
@@ -41,7 +58,27 @@ def methods(name: str | None, task: str | None, as_json: bool) -> None:
             ]
         )
         return
-    say_table(["method", "task", "publishes", "prefer it when"], [list(each) for each in chosen])
+    _list(chosen)
+
+
+def _list(chosen: Sequence[MethodInfo]) -> None:
+    """Print the defaults, the alternatives and, apart, the baselines."""
+    titles = {
+        "default": f"{_MARK} the default of each task",
+        "alternative": "alternatives, which suit some tables better",
+        "baseline": "baselines of the literature, to compare with",
+    }
+    headers = ["", "method", "task", "publishes", "prefer it when"]
+    is_first = True
+    for standing, title in titles.items():
+        found = [each for each in chosen if each.standing == standing]
+        if not found:
+            continue
+        if not is_first:
+            say()
+        mark = _MARK if standing == "default" else ""
+        say_table(headers, [[mark, *each[:4]] for each in found], title=title)
+        is_first = False
 
 
 def _one(name: str, as_json: bool) -> None:
@@ -54,6 +91,8 @@ def _one(name: str, as_json: bool) -> None:
         say_json(
             {
                 "name": name,
+                "task": entry.task,
+                "standing": entry.standing,
                 "publishes": entry.publishes,
                 "settings": [
                     {
@@ -70,6 +109,7 @@ def _one(name: str, as_json: bool) -> None:
         return
     say(f"{name}: publishes {entry.publishes}")
     say(f"prefer it when {entry.prefer_when}")
+    say(_STANDINGS[entry.standing].format(task=entry.task))
     say()
     rows = []
     for item in settings:

@@ -45,12 +45,16 @@ __all__ = [
     "Predicts",
     "Progress",
     "Run",
+    "Standing",
     "figure_name",
     "setting",
     "settings_of",
 ]
 
 R_co = TypeVar("R_co", bound=Release, covariant=True)
+Standing = Literal["default", "alternative", "baseline"]
+"""Whether a method is what to take for its task, may suit better in some case, or is there to
+compare with."""
 
 
 def setting(description: str, *, default: Any = MISSING, is_quiet: bool = False) -> Any:
@@ -110,6 +114,8 @@ class Method(ABC, Generic[R_co]):
     """What it publishes, in one line."""
     prefer_when: ClassVar[str] = ""
     """When to choose it, in one line."""
+    standing: ClassVar[Standing] = "alternative"
+    """Whether it is the default of its task, an alternative, or a baseline of the literature."""
     released: ClassVar[type[Release]]
     """The class of the released value; a method of another package states it for `load`."""
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)

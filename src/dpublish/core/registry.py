@@ -25,6 +25,8 @@ class MethodInfo(NamedTuple):
     task: str
     publishes: str
     prefer_when: str
+    standing: str
+    """Whether it is the default of its task, an alternative, or a baseline of the literature."""
 
 
 def list_methods(task: str | None = None) -> list[MethodInfo]:
@@ -35,11 +37,12 @@ def list_methods(task: str | None = None) -> list[MethodInfo]:
     """
     own = {**CATALOG, **STREAMS}
     found = [
-        MethodInfo(name, entry.task, entry.publishes, entry.prefer_when)
+        MethodInfo(name, entry.task, entry.publishes, entry.prefer_when, entry.standing)
         for name, entry in own.items()
     ]
     for name in sorted(plugins()):
         if name not in own:
             kind = plugin_class(name)
-            found.append(MethodInfo(name, kind.task, kind.publishes, kind.prefer_when))
+            standing = getattr(kind, "standing", "alternative")
+            found.append(MethodInfo(name, kind.task, kind.publishes, kind.prefer_when, standing))
     return [each for each in found if task in (None, each.task)]

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_known
@@ -64,6 +64,7 @@ class Bounds(Method[BoundsRelease]):
     task: ClassVar[str] = "bounds"
     publishes: ClassVar[str] = "a lower and an upper bound that most values of a column lie within"
     prefer_when: ClassVar[str] = "no one knows the bounds of a column, which every method needs"
+    standing: ClassVar[Standing] = "default"
 
     column: str = setting("Column of numbers whose bounds are wanted.")
     coverage: Fraction = setting(

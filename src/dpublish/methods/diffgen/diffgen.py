@@ -13,7 +13,7 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.core.task import Task
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
@@ -111,6 +111,7 @@ class DiffGen(LabeledHistogramMethod):
     prefer_when: ClassVar[str] = (
         "columns have taxonomies, and others will train classifiers on the rows"
     )
+    standing: ClassVar[Standing] = "baseline"
 
     steps: int = setting("How many nodes to replace by their children (h).", default=6)
     tree_share: Fraction = setting(

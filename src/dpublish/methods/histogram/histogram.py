@@ -10,7 +10,7 @@ import numpy as np
 from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.sparse_counts import SparseCounts
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, listed_names, needs_contribution, parse_columns
@@ -63,6 +63,7 @@ class Histogram(Method[HistogramRelease]):
         "noisy counts of every combination of a few columns; range counts and rows follow for free"
     )
     prefer_when: ClassVar[str] = "a few columns matter, and every count needs a confidence interval"
+    standing: ClassVar[Standing] = "default"
 
     columns: tuple[str, ...] = setting(
         "Columns to count by; age@2 takes the column at level 2 of its taxonomy (0 is the root)."

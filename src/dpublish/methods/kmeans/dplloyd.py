@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.methods.kmeans.lloyd_round import describe_round, lloyd_round, round_errors
@@ -60,6 +60,7 @@ class DPLloyd(CenterMethod):
         "cluster centers after noisy rounds of k-means; labels follow for free"
     )
     prefer_when: ClassVar[str] = "you want the baseline that other methods are compared with"
+    standing: ClassVar[Standing] = "baseline"
 
     max_iter: int = setting("Number of rounds; all of them are made.", default=5)
     start: Literal["separated", "uniform"] = setting(

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import floor, sqrt
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Run
+from dpublish.core.method import ExpectedError, Run, Standing
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.error_model import MEAN_COORDINATE
@@ -58,6 +58,7 @@ class DPLloydImpr(CenterMethod):
         "cluster centers after a few noisy rounds of k-means; labels follow for free"
     )
     prefer_when: ClassVar[str] = "only centers matter, and there are too many columns for a grid"
+    standing: ClassVar[Standing] = "baseline"
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish the centers after the last round.

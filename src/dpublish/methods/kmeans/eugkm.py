@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import MOST_CELLS, BoxGrid
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
@@ -165,6 +165,7 @@ class EUGkM(ThetaMethod, UniformGridMethod):
     name: ClassVar[str] = "eugkm"
     publishes: ClassVar[str] = "a noisy grid sized for clustering, and the centers found in it"
     prefer_when: ClassVar[str] = "two or three columns matter, and you compare with EUGkM"
+    standing: ClassVar[Standing] = "baseline"
     rule: ClassVar[GridRule] = "eug"
 
     def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
@@ -205,6 +206,7 @@ class UGkM(EUGkM):
     name: ClassVar[str] = "ugkm"
     publishes: ClassVar[str] = "a noisy grid sized for range counts, and the centers found in it"
     prefer_when: ClassVar[str] = "range counts matter as much as the centers"
+    standing: ClassVar[Standing] = "baseline"
     rule: ClassVar[GridRule] = "ug"
 
 
@@ -242,6 +244,7 @@ class MkM(UniformGridMethod):
         "a noisy grid whose size does not depend on epsilon, and the centers found in it"
     )
     prefer_when: ClassVar[str] = "you want a baseline for the grid methods"
+    standing: ClassVar[Standing] = "baseline"
     rule: ClassVar[GridRule] = "mkm"
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.aggregates.box_grid import BoxGrid
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.box import UNIT, Box
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -72,6 +72,7 @@ class GkM(CenterMethod):
     name: ClassVar[str] = "gkm"
     publishes: ClassVar[str] = "cluster centers, averaged over random blocks of records"
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
+    standing: ClassVar[Standing] = "baseline"
 
     blocks: int | None = setting(
         "Number of blocks; the noisy number of records to the power 0.4 unless given.",

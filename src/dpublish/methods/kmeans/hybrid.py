@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from dpublish.core.method import ExpectedError, Run
+from dpublish.core.method import ExpectedError, Run, Standing
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.kmeans.clustering import cluster_grid
@@ -68,6 +68,7 @@ class HybridKMeans(ThetaMethod):
     prefer_when: ClassVar[str] = (
         "there are few columns and many records, and you compare with Hybrid"
     )
+    standing: ClassVar[Standing] = "baseline"
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish the grid and the centers.

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.dependence import DISTANCE
-from dpublish.core.method import ExpectedError, Run
+from dpublish.core.method import ExpectedError, Run, Standing
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
@@ -87,6 +87,7 @@ class KMeans(CenterMethod):
         "numbers of clusters follow for free"
     )
     prefer_when: ClassVar[str] = "you want good centers with nothing to tune"
+    standing: ClassVar[Standing] = "default"
 
     def _release(self, run: Run) -> KMeansRelease:
         """Publish centers, and the synopsis in which they were found.

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import log
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.box import UNIT
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -79,6 +79,7 @@ class PGkM(CenterMethod):
     name: ClassVar[str] = "pgkm"
     publishes: ClassVar[str] = "cluster centers, found by a genetic algorithm"
     prefer_when: ClassVar[str] = "you compare with PrivGene on few clusters in two columns"
+    standing: ClassVar[Standing] = "baseline"
 
     rounds: int | None = setting(
         "Number of generations; 1 for every 800 records and epsilon of 1, and from 8 to 500, "

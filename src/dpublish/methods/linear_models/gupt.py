@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.task import task_names
 from dpublish.data.features import FEATURE_UNIT
 from dpublish.data.schema import Schema
@@ -98,6 +98,7 @@ class GUPT(Method[LinearModelRelease]):
         "blocks of records"
     )
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
+    standing: ClassVar[Standing] = "baseline"
     task: ClassVar[str] = "model fitting"
 
     target: str = setting(CLASSES_OR_NUMBER)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.core.task import task_names
 from dpublish.data.column import NumberColumn
@@ -87,6 +87,7 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
         "coefficients follow for free"
     )
     prefer_when: ClassVar[str] = "you want a good linear model with nothing to tune"
+    standing: ClassVar[Standing] = "default"
 
     target: str = setting("Column to predict: classes, or a number.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

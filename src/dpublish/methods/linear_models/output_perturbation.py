@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.mechanisms.continuous_noise import noise_error, noise_scale, noise_variance
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -108,6 +108,7 @@ class OutputPerturbation(ClassifierMethod):
         "a logistic regression or support vector machine with noise on its weights"
     )
     prefer_when: ClassVar[str] = "you want a simple baseline that tolerates an inexact solver"
+    standing: ClassVar[Standing] = "baseline"
 
     model: Literal["logistic", "svm"] = setting(SMOOTH_CLASSIFIERS, default="logistic")
     regularization: Fraction | None = setting(

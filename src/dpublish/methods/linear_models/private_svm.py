@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.task import task_names
 from dpublish.data.features import MAX_FEATURES, Features
 from dpublish.data.schema import Schema
@@ -144,6 +144,7 @@ class PrivateSVM(Method[LinearModelRelease]):
         "a support vector machine with noise on its weights, linear or with random features"
     )
     prefer_when: ClassVar[str] = "you compare with PrivateSVM, or no plane divides the classes"
+    standing: ClassVar[Standing] = "baseline"
 
     target: str = setting("Column of the classes.")
     predictors: tuple[str, ...] = setting(PREDICTORS, default=())

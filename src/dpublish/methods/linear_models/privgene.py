@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
 from dpublish.mechanisms.genetic_search import (
@@ -102,6 +102,7 @@ class PrivGene(ClassifierMethod):
         "a logistic regression or support vector machine, found by a genetic algorithm"
     )
     prefer_when: ClassVar[str] = "you compare with PrivGene"
+    standing: ClassVar[Standing] = "baseline"
 
     choice: Literal["range", "candidates", "plain"] = setting(
         "Scale the noise of a choice to how far one record can move two candidates apart (range), "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, Run
+from dpublish.core.method import ExpectedError, Run, Standing
 from dpublish.data.schema import Schema
 from dpublish.methods.personalized.method import PersonalMethod
 from dpublish.methods.personalized.released import PersonalizedRelease
@@ -54,6 +54,7 @@ class Minimum(PersonalMethod):
     name: ClassVar[str] = "minimum"
     publishes: ClassVar[str] = "the release of another method for all people, at the smallest level"
     prefer_when: ClassVar[str] = "you want a baseline, or people accept similar epsilons"
+    standing: ClassVar[Standing] = "baseline"
 
     def row_spending(self, epsilon: Fraction) -> dict[Fraction, Fraction]:
         """Return what each level pays: the share of the lowest one."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
@@ -82,6 +82,7 @@ class Partitioning(GroupMethod):
     prefer_when: ClassVar[str] = (
         "people accept different epsilons, and no threshold has to be chosen"
     )
+    standing: ClassVar[Standing] = "default"
 
     combine: Literal["sum", "weighted"] = setting(
         "Add up what groups count (sum: no assumption, but noise adds up, so that one group is "

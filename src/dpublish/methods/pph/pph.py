@@ -13,7 +13,7 @@ from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.aggregates.cut_counts import CutCounts
 from dpublish.aggregates.sparse_counts import MAX_DOMAIN, OccupiedCells
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.task import Task
 from dpublish.data.axis import Axis
@@ -92,6 +92,7 @@ class PPH(LabeledHistogramMethod):
     prefer_when: ClassVar[str] = (
         "a few columns together separate the classes, and columns have no taxonomies"
     )
+    standing: ClassVar[Standing] = "baseline"
 
     attributes: int | Literal["auto"] = setting(
         "How many predictors to choose (j); auto takes as many as leave the cells well filled, "

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.task import Task, task_names
 from dpublish.data.axis import Axis
@@ -97,6 +97,7 @@ class PrivPfC(Method[PrivPfCRelease]):
     prefer_when: ClassVar[str] = (
         "you want an accurate classifier, or rows on which others train their own"
     )
+    standing: ClassVar[Standing] = "default"
 
     target: str = setting("Column with the classes, of kind category or ordinal.")
     predictors: tuple[str, ...] = setting(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -84,6 +84,7 @@ class PSD(BoxMethod):
     prefer_when: ClassVar[str] = (
         "a few ordered columns have many values, and records are dense in some regions"
     )
+    standing: ClassVar[Standing] = "baseline"
 
     median_share: Fraction = setting(
         "Part of epsilon, after the number of records is paid for, that is spent on the medians.",

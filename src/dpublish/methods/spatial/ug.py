@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpublish.accuracy.noise_distribution import sum_quantile
-from dpublish.core.method import ExpectedError, Run
+from dpublish.core.method import ExpectedError, Run, Standing
 from dpublish.data.schema import Schema
 from dpublish.methods.spatial.box_domain import (
     MOST_BOXES,
@@ -65,6 +65,7 @@ class UG(BoxMethod):
     prefer_when: ClassVar[str] = (
         "two or three ordered columns matter, and records are scattered evenly"
     )
+    standing: ClassVar[Standing] = "baseline"
 
     def _release(self, run: Run) -> SpatialRelease:
         """Publish the grid.

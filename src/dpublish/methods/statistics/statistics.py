@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.noisy_size import RESERVED
 from dpublish.data.schema import Schema, parse_columns, refuse_unit
 from dpublish.errors import InvalidParameter
@@ -86,6 +86,7 @@ class Statistics(Method[StatisticsRelease]):
         "counts, sums, means, variances and quantiles by group, each with a confidence interval"
     )
     prefer_when: ClassVar[str] = "a table of numbers by group is what is wanted"
+    standing: ClassVar[Standing] = "default"
 
     measures: tuple[str, ...] = setting(
         "What to compute in each group: count, count(x), sum(x), mean(x), variance(x), std(x), "

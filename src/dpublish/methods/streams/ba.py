@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from dpublish.core.method import Standing
 from dpublish.methods.streams.bd import NoiseFloor, WEventMethod
 from dpublish.methods.streams.policy import Compare, History, Policy, Publication, Repeat
 from dpublish.methods.streams.snapshot import Bins
@@ -99,6 +100,7 @@ class BA(WEventMethod):
         "a fresh histogram when it is closer than the last, with what skipped steps left"
     )
     prefer_when: ClassVar[str] = "you compare with the literature (BA)"
+    standing: ClassVar[Standing] = "baseline"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Return the policy for windows of `epsilon`."""

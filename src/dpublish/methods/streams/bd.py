@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil, sqrt
 from typing import ClassVar
 
-from dpublish.core.method import ExpectedError, setting
+from dpublish.core.method import ExpectedError, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -191,6 +191,7 @@ class BD(WEventMethod):
         "a fresh histogram when it is closer than the last, with half of what is left"
     )
     prefer_when: ClassVar[str] = "you compare with the literature (BD)"
+    standing: ClassVar[Standing] = "baseline"
 
     def policy(self, bins: Bins, epsilon: Fraction) -> Policy:
         """Return the policy for windows of `epsilon`."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import exp, log
 from typing import Any, ClassVar, Literal
 
-from dpublish.core.method import ExpectedError, setting
+from dpublish.core.method import ExpectedError, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.mechanisms.sparse_vector.calibration import require_share
@@ -433,6 +433,7 @@ class DSAT(AdaptiveSampling):
         "early after a jump"
     )
     prefer_when: ClassVar[str] = "the stream has an end, and people must be hidden in all of it"
+    standing: ClassVar[Standing] = "default"
     window: ClassVar[int | None] = None
 
     horizon: int = setting("Number of steps of the stream; people are hidden in all of them.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpublish.core.method import setting
+from dpublish.core.method import Standing, setting
 from dpublish.methods.streams.dsat import AdaptiveSampling
 from dpublish.methods.streams.planning import PlannedWindow
 from dpublish.methods.streams.policy import Comparisons
@@ -76,6 +76,7 @@ class DSATw(AdaptiveSampling):
     prefer_when: ClassVar[str] = (
         "the stream never ends, and people must be hidden within any so many steps"
     )
+    standing: ClassVar[Standing] = "default"
     horizon: ClassVar[int | None] = None
 
     window: int = setting("People are hidden within any so many consecutive steps (w).")

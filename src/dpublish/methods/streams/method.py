@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.catalog import STREAMS
-from dpublish.core.method import ExpectedError, setting, settings_of
+from dpublish.core.method import ExpectedError, Standing, setting, settings_of
 from dpublish.core.settings import Setting, build, list_settings
 from dpublish.data.schema import Schema, listed_names
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -56,6 +56,8 @@ class StreamMethod:
     """What it publishes, in one line."""
     prefer_when: ClassVar[str] = ""
     """When to choose it, in one line."""
+    standing: ClassVar[Standing] = "alternative"
+    """Whether it is the default of its task, an alternative, or a baseline of the literature."""
 
     if TYPE_CHECKING:  # each method has them as settings or as constants
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.aggregates.complete_counts import CompleteCounts
 from dpublish.core.contribution import record_schema
-from dpublish.core.method import ExpectedError, Method, Progress, Run, setting
+from dpublish.core.method import ExpectedError, Method, Progress, Run, Standing, setting
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.column import Column
 from dpublish.data.schema import Schema, keep_columns, listed_names, needs_contribution
@@ -95,6 +95,7 @@ class Synth(Method[SynthRelease]):
         "the measured distance from the truth follow for free"
     )
     prefer_when: ClassVar[str] = "you want rows for any use: the default for whole tables"
+    standing: ClassVar[Standing] = "default"
 
     columns: tuple[str, ...] = setting("Columns to publish; all, unless named.", default=())
     target: tuple[str, ...] = setting(

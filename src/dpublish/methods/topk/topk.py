@@ -9,7 +9,7 @@ import numpy as np
 
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, listed_names, parse_columns
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -71,6 +71,7 @@ class TopK(Method[TopKRelease]):
     task: ClassVar[str] = "ranking"
     publishes: ClassVar[str] = "the most frequent values of a column or items of baskets, in order"
     prefer_when: ClassVar[str] = "the domain is large, and only its most frequent values matter"
+    standing: ClassVar[Standing] = "default"
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord, AddRemoveUnit)
 
     column: str = setting("Column whose values are ranked; name@level takes a coarser level.")

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.method import ExpectedError, Method, Run, setting
+from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
 from dpublish.core.task import class_column
 from dpublish.data.schema import Schema, listed_names
 from dpublish.mechanisms.selection import selection_rate, shortfall_95
@@ -45,6 +45,7 @@ class Majority(Method[DecisionTreeRelease]):
     task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = "the majority class"
     prefer_when: ClassVar[str] = "you want the baseline that every classifier has to beat"
+    standing: ClassVar[Standing] = "baseline"
 
     target: str = setting("Column of the classes.")
 

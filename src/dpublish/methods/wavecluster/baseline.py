@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dpublish.accuracy.intervals import half_width
 from dpublish.aggregates.box_grid import MOST_CELLS, BoxGrid
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -75,6 +75,7 @@ class WaveBaseline(WaveMethod):
     name: ClassVar[str] = "wave-baseline"
     publishes: ClassVar[str] = "clusters of any shape, found in an adaptive grid"
     prefer_when: ClassVar[str] = "you want the baseline that other shape methods have to beat"
+    standing: ClassVar[Standing] = "baseline"
 
     points: Points = setting(
         "How an estimate gets into WaveCluster's own grid: even divides it in proportion to the "

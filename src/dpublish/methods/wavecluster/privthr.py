@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpublish.accuracy.intervals import half_width
-from dpublish.core.method import ExpectedError, Run, setting
+from dpublish.core.method import ExpectedError, Run, Standing, setting
 from dpublish.data.schema import Schema
 from dpublish.errors import require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -79,6 +79,7 @@ class PrivTHR(WaveMethod):
     name: ClassVar[str] = "privthr"
     publishes: ClassVar[str] = "clusters of any shape, as labeled cells of a noisy grid"
     prefer_when: ClassVar[str] = "no center describes the shape of a cluster"
+    standing: ClassVar[Standing] = "default"
 
     variant: Variant = setting(
         "How the number of significant coefficients follows from the noisy number of those that "
