@@ -73,11 +73,12 @@ def test_a_release_is_measured_and_stamped(run, loan_release):
         "marginals",
         "association",
         "queries",
+        "shares",
         "classification",
     ]
     found = told["evaluations"][-1]
     scores = {(s["classifier"], s["basis"]): s["misclassification"] for s in found["scores"]}
-    assert set(scores) == {("tree", "release"), ("majority", "true rows")}
+    assert set(scores) == {("tree", "release"), ("majority", "true rows"), ("ridge", "true rows")}
     assert scores["tree", "release"] < scores["majority", "true rows"]
 
 
@@ -98,7 +99,7 @@ def test_a_classifier_refined_by_columns_outside_its_grid_is_measured(run, refin
     done = run(*words, "--page", "good.html", "--json")
     assert done.code == 0, done.err
     names = [one["name"] for one in done.json()["evaluations"]]
-    assert names == ["marginals", "association", "queries", "classification"]
+    assert names == ["marginals", "association", "queries", "shares", "classification"]
     assert (loan_release / "good.html").exists()
 
 

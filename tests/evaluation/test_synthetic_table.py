@@ -172,7 +172,8 @@ def test_wide_tables_are_queried_about_some_of_their_columns():
 
 def test_findings_are_listed_worst_first_and_also_for_programs():
     request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
-    marginals, association, queries = evaluate(request)
+    marginals, association, queries, shares = evaluate(request)
+    assert [part.name for part in shares.parts] == ["marginals", "pairs", "triples"]
     assert [row[0] for row in marginals.rows] == list(CENSUS.names)
     assert len(association.rows) == 10
     differences = [float(row[-1]) for row in association.rows]
@@ -182,7 +183,7 @@ def test_findings_are_listed_worst_first_and_also_for_programs():
     assert queries.figures["sanity"] == pytest.approx(1.5)
     assert "synthetic rows" in queries.title
     one = Request(release=rows_release(census(50).select(["age"])), against=census(50))
-    assert [finding.name for finding in evaluate(one)] == ["marginals", "queries"]
+    assert [finding.name for finding in evaluate(one)] == ["marginals", "queries", "shares"]
 
 
 def test_a_column_that_the_true_rows_lack_is_refused():
