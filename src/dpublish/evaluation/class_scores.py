@@ -41,15 +41,17 @@ def _of_grid(release: PrivPfCRelease, rows: pa.Table) -> FloatArray:
     return release.predict_proba(rows)
 
 
-def _of_cells(release: LabeledHistogramRelease, rows: pa.Table) -> FloatArray | None:
-    if release.threshold is not None:
-        return None  # cells that were not published have no counts
+def _of_cells(release: LabeledHistogramRelease, rows: pa.Table) -> FloatArray:
     names = [axis.column for axis in release.predictors]
     cells, known = release.locate(encode_rows(rows, release.schema, names), rows.num_rows)
-    counts = release.counts.reshape(-1, release.classes.size)
-    shares = _shares(counts)
-    overall = _shares(counts.sum(axis=0, keepdims=True))
-    return np.where(known[:, None], shares[np.where(known, cells, 0)], overall)
+    groups, labels = np.divmod(release.cells, release.classes.size)
+    occupied, positions = np.unique(groups, return_inverse=True)
+    # The last line is that of cells that were not published, and of unknown values.
+    counts = np.zeros((occupied.size + 1, release.classes.size), dtype=np.int64)
+    counts[positions, labels] = release.counts.ravel()
+    at = np.searchsorted(occupied, cells)
+    found = known & (np.append(occupied, -1)[at] == cells)
+    return _shares(counts)[np.where(found, at, occupied.size)]
 
 
 def _of_tree(release: DecisionTreeRelease, rows: pa.Table) -> FloatArray:

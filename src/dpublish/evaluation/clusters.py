@@ -11,7 +11,7 @@ from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.clustering import ClusterFit, cluster_fit
 from dpublish.evaluation.metrics.tables import total_variation
 from dpublish.evaluation.plain_clusters import plain_centers
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
@@ -68,16 +68,14 @@ def _distance_part(
     shape = (_GUESSES, release.clusters, release.box.dimensions)
     anywhere = fmean(cluster_fit(points, one).nicv for one in rng.uniform(-1, 1, shape))
     least = LEAST_GAP * max(anywhere, best.nicv)
-    return Part(
-        name="clusters",
-        purpose="centers of clusters",
-        measure="the mean squared distance from the nearest center (NICV)",
-        measured=found.nicv,
-        reference=best.nicv,
-        baseline=max(anywhere, best.nicv + least),
-        score=scaled(found.nicv, best.nicv, anywhere, least),
-        references="k-means without privacy",
-        baselines="centers anywhere within the bounds",
+    return Part.of(
+        "clusters",
+        "centers of clusters",
+        "the mean squared distance from the nearest center (NICV)",
+        found.nicv,
+        reference=("k-means without privacy", best.nicv),
+        baseline=("centers anywhere within the bounds", anywhere),
+        least_gap=least,
     )
 
 
@@ -92,16 +90,14 @@ def _size_parts(release: KMeansRelease, found: ClusterFit, seed: int) -> list[Pa
     reference = fmean(total_variation(found.sizes, one) for one in samples)
     baseline = total_variation(found.sizes, np.ones(release.clusters))
     return [
-        Part(
-            name="cluster sizes",
-            purpose="sizes of clusters",
-            measure="the part of the rows in another cluster (total variation of the sizes)",
-            measured=measured,
-            reference=reference,
-            baseline=max(baseline, reference + LEAST_GAP),
-            score=scaled(measured, reference, baseline, LEAST_GAP),
-            references=f"a fresh sample of {records:,} rows",
-            baselines="clusters of equal size",
+        Part.of(
+            "cluster sizes",
+            "sizes of clusters",
+            "the part of the rows in another cluster (total variation of the sizes)",
+            measured,
+            reference=(f"a fresh sample of {records:,} rows", reference),
+            baseline=("clusters of equal size", baseline),
+            least_gap=LEAST_GAP,
         )
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.evaluation.shares import GROUPS, LEAST_GAP, ShareErrors, share_errors
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
 from dpublish.methods.marginals.released import MarginalsRelease
@@ -57,6 +57,7 @@ def _share_notes(found: Sequence[ShareErrors], records: int) -> list[str]:
         "groups: an order at true quantiles, and of other values the rarest are taken together",
         f"the fresh sample has {records:,} rows, drawn from the true ones; knowing nothing means "
         "equally frequent values, and of several columns that they are independent",
+        f"0 is scored {LEAST_GAP} beyond the fresh sample at the earliest",
     ]
 
 
@@ -151,16 +152,14 @@ def _query_part(comparison: Comparison) -> Part:
     measured = fmean(one.capped(one.estimates) for one in answered)
     reference = fmean(one.capped(own) for one, own in zip(answered, sampled, strict=True))
     baseline = fmean(one.capped(one.even) for one in answered)
-    return Part(
-        name="queries",
-        purpose="counts of ranges",
-        measure="the mean relative error of a count, each at most 1,",
-        measured=measured,
-        reference=reference,
-        baseline=max(baseline, reference + LEAST_GAP),
-        score=scaled(measured, reference, baseline, LEAST_GAP),
-        references=f"a fresh sample of {records:,} rows",
-        baselines="all values equally frequent",
+    return Part.of(
+        "queries",
+        "counts of ranges",
+        "the mean relative error of a count, each at most 1,",
+        measured,
+        reference=(f"a fresh sample of {records:,} rows", reference),
+        baseline=("all values equally frequent", baseline),
+        least_gap=LEAST_GAP,
     )
 
 

@@ -20,7 +20,7 @@ from dpublish.evaluation.classification import (
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.classification import mean_area_under_curve, misclassification
 from dpublish.evaluation.plain_prediction import MOST_ROWS, cross_predictions
-from dpublish.evaluation.score import Part, figure, scaled
+from dpublish.evaluation.score import Part, figure
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.personalized.released import PersonalizedRelease
 from dpublish.types import FloatArray
@@ -65,36 +65,32 @@ def class_parts(scores: Sequence[Score], target: str) -> list[Part]:
     majority = next(one for one in scores if one.classifier == MAJORITY)
     measured = min(one.misclassification for one in own)
     baseline = majority.misclassification
-    reference = min(baseline, *(one.misclassification for one in trained))
+    reference = min([baseline, *(one.misclassification for one in trained)])
     parts = [
-        Part(
-            name="prediction",
-            purpose=f"predicting {target}",
-            measure="the part of the rows predicted wrongly",
-            measured=measured,
-            reference=reference,
-            baseline=max(baseline, reference + LEAST_ERROR_GAP),
-            score=scaled(measured, reference, baseline, LEAST_ERROR_GAP),
-            references="without privacy",
-            baselines="always the majority class",
+        Part.of(
+            "prediction",
+            f"predicting {target}",
+            "the part of the rows predicted wrongly",
+            measured,
+            reference=("without privacy", reference),
+            baseline=("always the majority class", baseline),
+            least_gap=LEAST_ERROR_GAP,
         )
     ]
     areas = [one.auc for one in own if one.auc is not None]
     if not areas:
         return parts
-    best = max(0.5, *(one.auc for one in trained if one.auc is not None))
+    best = max([0.5, *(one.auc for one in trained if one.auc is not None)])
     missed, least = 1 - max(areas), 1 - best
     parts.append(
-        Part(
-            name="ranking",
-            purpose=f"ranking rows by {target}",
-            measure="the part of the pairs of rows in the wrong order (1 - AUC)",
-            measured=missed,
-            reference=least,
-            baseline=max(0.5, least + LEAST_AUC_GAP),
-            score=scaled(missed, least, 0.5, LEAST_AUC_GAP),
-            references="without privacy",
-            baselines="a random order",
+        Part.of(
+            "ranking",
+            f"ranking rows by {target}",
+            "the part of the pairs of rows in the wrong order (1 - AUC)",
+            missed,
+            reference=("without privacy", least),
+            baseline=("a random order", 0.5),
+            least_gap=LEAST_AUC_GAP,
         )
     )
     return parts
@@ -143,16 +139,14 @@ def number_finding(release: Release, against: pa.Table, target: str, seed: int) 
             "rmse_of_the_mean": baseline,
         },
         parts=[
-            Part(
-                name="prediction",
-                purpose=f"predicting {target}",
-                measure="the root mean square error",
-                measured=measured,
-                reference=reference,
-                baseline=max(baseline, reference + least),
-                score=scaled(measured, reference, baseline, least),
-                references="without privacy",
-                baselines="always the mean",
+            Part.of(
+                "prediction",
+                f"predicting {target}",
+                "the root mean square error",
+                measured,
+                reference=("without privacy", reference),
+                baseline=("always the mean", baseline),
+                least_gap=least,
             )
         ],
     )

@@ -20,21 +20,17 @@ WORDS: dict[Grade, str] = {
 }
 
 
-def scaled(measured: float, reference: float, baseline: float, least_gap: float = 0.0) -> float:
+def scaled(measured: float, reference: float, baseline: float) -> float:
     """Compute the score of an error: 100 at the reference or below, 0 at the baseline or above.
-
-    Where the two are nearer than `least_gap`, the baseline is moved: a table that leaves next to
-    nothing to know would score luck.
 
     >>> scaled(0.02, 0.01, 0.41), scaled(0.5, 0.01, 0.41), scaled(0.0, 0.01, 0.41)
     (97.5, 0.0, 100.0)
     """
     if not isfinite(measured):
         return 0.0
-    gap = max(baseline - reference, least_gap)
-    if gap <= 0:
+    if baseline <= reference:
         return 100.0 if measured <= reference else 0.0
-    return 100 * min(max(1 - (measured - reference) / gap, 0.0), 1.0)
+    return 100 * min(max(1 - (measured - reference) / (baseline - reference), 0.0), 1.0)
 
 
 def grade_of(score: float) -> Grade:
@@ -73,6 +69,29 @@ class Part:
     score: float
     references: str
     baselines: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        purpose: str,
+        measure: str,
+        measured: float,
+        *,
+        reference: tuple[str, float],
+        baseline: tuple[str, float],
+        least_gap: float,
+    ) -> "Part":
+        """Score a figure between a reference and a baseline, each with what it is in words.
+
+        A baseline nearer than `least_gap` to the reference is moved away from it.
+        """
+        references, best = reference
+        baselines, worst = baseline
+        if worst < best + least_gap:
+            baselines, worst = f"{figure(least_gap)} more", best + least_gap
+        score = scaled(measured, best, worst)
+        return cls(name, purpose, measure, measured, best, worst, score, references, baselines)
 
     @property
     def grade(self) -> Grade:

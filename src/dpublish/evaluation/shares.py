@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 
 from dpublish.data.axis import Axis
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.evaluation.synthetic_table import Codes, Comparison
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
@@ -81,16 +81,17 @@ class ShareErrors:
 
     def part(self, records: int) -> Part:
         """Score it."""
-        return Part(
-            name=_NAMES[self.depth],
-            purpose=_PURPOSES[self.depth],
-            measure="the part of the rows that would have to change (total variation)",
-            measured=self.release,
-            reference=self.sample,
-            baseline=max(self.uninformed, self.sample + LEAST_GAP),
-            score=scaled(self.release, self.sample, self.uninformed, LEAST_GAP),
-            references=f"a fresh sample of {records:,} rows",
-            baselines="all values equally frequent" if self.depth == 1 else "independent columns",
+        return Part.of(
+            _NAMES[self.depth],
+            _PURPOSES[self.depth],
+            "the part of the rows that would have to change (total variation)",
+            self.release,
+            reference=(f"a fresh sample of {records:,} rows", self.sample),
+            baseline=(
+                "all values equally frequent" if self.depth == 1 else "independent columns",
+                self.uninformed,
+            ),
+            least_gap=LEAST_GAP,
         )
 
 

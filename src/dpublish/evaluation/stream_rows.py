@@ -25,6 +25,8 @@ def rows_by_step(against: Any, read: Read, step: str | None) -> dict[str, pa.Tab
     column `step`.
     """
     if isinstance(against, Mapping):
+        if not against:
+            raise InvalidParameter("there are no rows: map the label of a step to its rows")
         return {str(label): read(rows) for label, rows in against.items()}
     if isinstance(against, (str, PathLike)) and Path(fspath(against)).is_dir():
         if step is not None:

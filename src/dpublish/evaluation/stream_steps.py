@@ -13,7 +13,7 @@ from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.queries import SANITY, relative_errors
 from dpublish.evaluation.metrics.streams import RangeQueries
 from dpublish.evaluation.numbers import locate
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.methods.streams.released import StreamRelease
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray, IntArray
@@ -73,16 +73,14 @@ def stream_finding(release: StreamRelease, steps: Mapping[str, pa.Table], seed: 
         ],
         figures={"queries": QUERIES, "steps": [one._asdict() for one in found]},
         parts=[
-            Part(
-                name="stream",
-                purpose="counts of ranges at every step",
-                measure="the mean relative error of a count, each at most 1,",
-                measured=measured,
-                reference=reference,
-                baseline=max(baseline, reference + LEAST_GAP),
-                score=scaled(measured, reference, baseline, LEAST_GAP),
-                references="fresh samples of as many rows",
-                baselines="counts of 0",
+            Part.of(
+                "stream",
+                "counts of ranges at every step",
+                "the mean relative error of a count, each at most 1,",
+                measured,
+                reference=("fresh samples of as many rows", reference),
+                baseline=("counts of 0", baseline),
+                least_gap=LEAST_GAP,
             )
         ],
     )

@@ -45,7 +45,7 @@ def _verdict(report: EvaluationReport) -> Section:
     return Section(
         "Verdict",
         [report.verdict],
-        points=[f"{part.name}: {part.sentence}" for part in report.parts],
+        notes=[f"{part.name}: {part.sentence}" for part in report.parts],
         figures=[Figure(_SCALE, draw_scores(report.bars, (ROUGH, GOOD)))] if report.parts else (),
     )
 

@@ -11,7 +11,7 @@ from dpublish.evaluation.classification import require_columns
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.selection import false_negative_rate, score_error_rate
 from dpublish.evaluation.numbers import SAMPLES, Numbers, locate, numbers_part
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.randomness import plain_generator
 from dpublish.types import IntArray
@@ -41,16 +41,14 @@ def top_finding(release: TopKRelease, against: pa.Table, seed: int) -> Finding:
     best = np.sort(counts)[::-1][:wanted].sum()
     baseline = float(1 - wanted * counts.mean() / best)
     not_found = false_negative_rate(chosen, counts, wanted)
-    part = Part(
-        name="top-k",
-        purpose=f"the most frequent values of {axis.column}",
-        measure=f"the part of the rows with one of the {wanted:,} best values that is missed",
-        measured=missed,
-        reference=reference,
-        baseline=max(baseline, reference + LEAST_GAP),
-        score=scaled(missed, reference, baseline, LEAST_GAP),
-        references=f"a fresh sample of {records:,} rows",
-        baselines="values chosen at random",
+    part = Part.of(
+        "top-k",
+        f"the most frequent values of {axis.column}",
+        f"the part of the rows with one of the {wanted:,} best values that is missed",
+        missed,
+        reference=(f"a fresh sample of {records:,} rows", reference),
+        baseline=("values chosen at random", baseline),
+        least_gap=LEAST_GAP,
     )
     return Finding(
         name="top-k",

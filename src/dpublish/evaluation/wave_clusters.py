@@ -9,7 +9,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.cells import cell_dissimilarity, f_measure
 from dpublish.evaluation.numbers import column_values
-from dpublish.evaluation.score import Part, scaled
+from dpublish.evaluation.score import Part
 from dpublish.methods.wavecluster.plain import PlainWaveCluster
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.randomness import plain_generator
@@ -53,16 +53,14 @@ def wave_finding(release: WaveClusterRelease, against: pa.Table, seed: int) -> F
             "clusters_without_privacy": true_clusters,
         },
         parts=[
-            Part(
-                name="clusters",
-                purpose="the shape of clusters",
-                measure="what the cells lack of full agreement (1 - F-measure)",
-                measured=measured,
-                reference=fresh,
-                baseline=max(baseline, fresh + LEAST_GAP),
-                score=scaled(measured, fresh, baseline, LEAST_GAP),
-                references=f"a fresh sample of {rows.num_rows:,} rows",
-                baselines="all cells in one cluster",
+            Part.of(
+                "clusters",
+                "the shape of clusters",
+                "what the cells lack of full agreement (1 - F-measure)",
+                measured,
+                reference=(f"a fresh sample of {rows.num_rows:,} rows", fresh),
+                baseline=("all cells in one cluster", baseline),
+                least_gap=LEAST_GAP,
             )
         ],
     )
