@@ -19,7 +19,11 @@ from dpublish.evaluation import evaluations
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.privpfc.privpfc import PrivPfC
 from dpublish.privacy.budget import Budget
+from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.randomness import seeded
+from stream_world import METHOD, arguments, make_ledger, write_snapshots
+from stream_world import SCHEMA as RIDES
+from stream_world import rows as rides
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +77,12 @@ def test_a_release_is_measured_and_stamped(run, loan_release):
         "marginals",
         "association",
         "queries",
+        "shares",
         "classification",
     ]
     found = told["evaluations"][-1]
     scores = {(s["classifier"], s["basis"]): s["misclassification"] for s in found["scores"]}
-    assert set(scores) == {("tree", "release"), ("majority", "true rows")}
+    assert set(scores) == {("tree", "release"), ("majority", "true rows"), ("ridge", "true rows")}
     assert scores["tree", "release"] < scores["majority", "true rows"]
 
 
@@ -98,7 +103,7 @@ def test_a_classifier_refined_by_columns_outside_its_grid_is_measured(run, refin
     done = run(*words, "--page", "good.html", "--json")
     assert done.code == 0, done.err
     names = [one["name"] for one in done.json()["evaluations"]]
-    assert names == ["marginals", "association", "queries", "classification"]
+    assert names == ["marginals", "association", "queries", "shares", "classification"]
     assert (loan_release / "good.html").exists()
 
 
@@ -187,6 +192,44 @@ def test_an_experiment_takes_its_options_from_the_command_line(run, tmp_path):
     done = run("experiment", "svt-vs-em", *words)
     assert done.code == 0, done.err
     assert len((tmp_path / "new" / "svt-vs-em.jsonl").read_text().splitlines()) == 2 * 2 * 7
+
+
+def test_a_stream_is_measured_on_its_snapshots(run, tmp_path):
+    make_ledger(tmp_path)
+    started = StreamOperator.start(tmp_path / "s", METHOD, RIDES, **arguments(tmp_path))
+    with started as operator:
+        for number in (1, 2, 3):
+            operator.next(rides(number), f"t{number}")
+    write_snapshots(tmp_path / "snapshots", 3)
+    done = run("evaluate", "out", "--against", "snapshots", "--json")
+    assert done.code == 0, done.err
+    told = done.json()
+    assert [part["name"] for part in told["parts"]] == ["stream"]
+    assert [step["time"] for step in told["evaluations"][0]["steps"]] == ["t1", "t2", "t3"]
+
+
+def test_the_verdict_comes_first_and_brief_leaves_out_the_tables(run, loan_release):
+    words = ["evaluate", "loans", "--against", "test.parquet"]
+    told = run(*words, "--json").json()
+    done = run(*words)
+    lines = done.out.splitlines()
+    assert lines[0].startswith("NOT PRIVATE")
+    assert lines[2] == f"score: {told['verdict']}"
+    assert "Random range counts" in done.out
+    brief = run(*words, "--brief")
+    assert brief.out.splitlines()[2] == lines[2]
+    assert "Random range counts" not in brief.out
+    assert all(part["sentence"] in brief.out for part in told["parts"])
+    assert run(*words, "--page", "verdict.html").code == 0
+    page = (loan_release / "verdict.html").read_text()
+    assert page.index(told["verdict"]) < page.index("What this page shows")
+    assert all(f">{part['name']}</text>" in page for part in told["parts"])
+
+
+def test_a_step_column_is_for_streams(run, loan_release):
+    done = run("evaluate", "loans", "--against", "test.parquet", "--step", "home")
+    assert done.code == 1
+    assert "no steps" in done.err
 
 
 def test_help_answers(run):

@@ -87,6 +87,6 @@ def test_the_reference_is_looked_for_in_some_of_many_rows(monkeypatch):
 
 def test_a_clustering_is_measured_first_and_centers_alone_suffice():
     with_grid = [finding.name for finding in evaluate(publish(EUGkM(n_clusters=2)), rows())]
-    assert with_grid == ["clusters", "marginals", "association", "queries"]
+    assert with_grid == ["clusters", "marginals", "association", "queries", "shares"]
     alone = [finding.name for finding in evaluate(publish(DPLloyd(n_clusters=2)), rows())]
     assert alone == ["clusters"]

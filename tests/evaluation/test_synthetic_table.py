@@ -1,20 +1,15 @@
 """Synthetic rows beside true ones, told in tables and on a page."""
 
-import tomllib
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from dpublish.core.prediction import encode_rows
-from dpublish.core.released import Release
 from dpublish.data.schema import Schema, column
-from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
-from dpublish.datasets.census import SCHEMA, census
+from dpublish.datasets.census import census
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.evaluations import Request, evaluate
 from dpublish.evaluation.synthetic_page import _marginal, evaluation_page
@@ -24,41 +19,9 @@ from dpublish.methods.histogram.histogram import Histogram
 from dpublish.methods.marginals.marginals import Marginals
 from dpublish.plots.comparisons import HeatLayout, HeatPanel, draw_errors, heat_maps
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.neighbors import AddRemoveRecord
-from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator, seeded
 from dpublish.report.html import render_page
-
-CENSUS = from_dict(tomllib.loads(SCHEMA))
-
-
-@dataclass(frozen=True, eq=False)
-class Rows(Release):
-    """Gives the rows that it was told to give."""
-
-    kind: ClassVar[str] = "rows"
-    schema: Schema
-    given: pa.Table
-    receipt: Receipt
-
-    def tables(self):
-        return {}
-
-    def metadata(self):
-        return {}
-
-    def summary(self):
-        return {}
-
-    def expected_error(self):
-        return {}
-
-    @classmethod
-    def from_parts(cls, **parts):
-        raise NotImplementedError
-
-    def rows(self, n=None, *, seed=None):
-        return self.given
+from evaluation_rows import CENSUS, Rows, rows_release
 
 
 class Estimates(Rows):
@@ -67,15 +30,6 @@ class Estimates(Rows):
     def count_boxes(self, columns, lows, highs):
         codes = encode_rows(self.given, self.schema, columns)
         return 2.0 * true_counts(codes, Workload(tuple(columns), lows, highs))
-
-
-def rows_release(given, schema=CENSUS, kind=Rows):
-    budget = Budget.seeded(1)
-    budget.spend()
-    receipt = Receipt.issue(
-        method="copy", settings={}, budget=budget, neighbors=AddRemoveRecord(), rng=seeded(1)
-    )
-    return kind(schema=schema, given=given, receipt=receipt)
 
 
 def test_a_copy_of_the_true_rows_has_no_error_at_all():
@@ -172,7 +126,8 @@ def test_wide_tables_are_queried_about_some_of_their_columns():
 
 def test_findings_are_listed_worst_first_and_also_for_programs():
     request = Request(release=rows_release(census(3_000, seed=9)), against=census(3_000))
-    marginals, association, queries = evaluate(request)
+    marginals, association, queries, shares = evaluate(request)
+    assert [part.name for part in shares.parts] == ["marginals", "pairs", "triples"]
     assert [row[0] for row in marginals.rows] == list(CENSUS.names)
     assert len(association.rows) == 10
     differences = [float(row[-1]) for row in association.rows]
@@ -182,7 +137,7 @@ def test_findings_are_listed_worst_first_and_also_for_programs():
     assert queries.figures["sanity"] == pytest.approx(1.5)
     assert "synthetic rows" in queries.title
     one = Request(release=rows_release(census(50).select(["age"])), against=census(50))
-    assert [finding.name for finding in evaluate(one)] == ["marginals", "queries"]
+    assert [finding.name for finding in evaluate(one)] == ["marginals", "queries", "shares"]
 
 
 def test_a_column_that_the_true_rows_lack_is_refused():

@@ -7,12 +7,12 @@ import click
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.cli.step_options import RecordSteps, step_options
-from dpublish.core.folder.folder import load
 from dpublish.data.steps import read_steps
 from dpublish.errors import InvalidParameter
-from dpublish.evaluation.evaluations import STAMP, Request, evaluate
+from dpublish.evaluation.evaluate import make_request
+from dpublish.evaluation.evaluations import evaluate
+from dpublish.evaluation.report import HEADERS, EvaluationReport
 from dpublish.evaluation.synthetic_page import evaluation_page
-from dpublish.evaluation.true_rows import read_rows
 from dpublish.report.html import render_page
 from dpublish.storage.files import require_writable, write_text
 
@@ -22,7 +22,8 @@ from dpublish.storage.files import require_writable, write_text
 @click.option(
     "--against",
     required=True,
-    help="True rows; to measure classifiers, ones that the release was not made from.",
+    help="True rows; to measure classifiers, ones that the release was not made from. Of a "
+    "stream also a folder of snapshots, whose file names are the steps.",
     shell_complete=complete_files,
 )
 @click.option(
@@ -32,6 +33,8 @@ from dpublish.storage.files import require_writable, write_text
 )
 @click.option("--target", help="The class column, if the release does not name it.")
 @click.option("--classifiers", help="Some of direct,tree,logistic,boosting,svm; all if absent.")
+@click.option("--step", help="Of a stream: the column that holds the step of each row.")
+@click.option("--brief", is_flag=True, help="Print the score and its parts, and no tables.")
 @click.option("--seed", default=0, show_default=True, help="Which synthetic rows to draw.")
 @click.option(
     "--page",
@@ -46,6 +49,8 @@ def evaluate_command(
     train: str | None,
     target: str | None,
     classifiers: str | None,
+    step: str | None,
+    brief: bool,
     seed: int,
     page: str | None,
     steps: RecordSteps,
@@ -53,43 +58,60 @@ def evaluate_command(
 ) -> None:
     """Measure a release against true rows.  NOT PRIVATE: for the owner's eyes only.
 
+    The answer is one score from 0 to 100, a sentence that says what the release is good for,
+    and the parts of the score: shares of columns, pairs and triples, counts of ranges,
+    predictions, clusters, statistics, rankings, steps of a stream, whichever the release offers.
+    100 is as good as a fresh sample of as many rows, or as a method without privacy; 0 is no
+    better than knowing nothing.  Tables with details follow.
+
     A figure that is measured on private rows tells about them: do not publish it.
-    Synthetic rows are compared with true ones by marginals, pairs of columns and range counts;
-    classifiers are measured where the class column is known, and centers of clusters by the
-    distance of true rows from them (NICV).
 
     \b
     dpublish evaluate incomes/ --against test.parquet --train train.parquet --page good.html
+    dpublish evaluate rides/ --against snapshots/
     """  # noqa: D301 - click keeps lines after it
     path = None if page is None else _new_page(page)
-    loaded = load(release)
-    names, schema = loaded.schema.source_names, loaded.schema
-    parsed = read_steps(**steps.options())
-    request = Request(
-        release=loaded,
-        against=read_rows(against, names, schema=schema, steps=parsed),
-        train=None if train is None else read_rows(train, names, schema=schema, steps=parsed),
+    request = make_request(
+        release,
+        against,
+        train=train,
         target=target,
         classifiers=None if classifiers is None else _listed(classifiers),
         seed=seed,
+        step=step,
+        steps=read_steps(**steps.options()),
     )
-    findings = evaluate(request)
+    report = evaluate(request)
     if path is not None:
-        made = evaluation_page(loaded, findings, request.comparison)
+        made = evaluation_page(request.release, report, request.comparison)
         write_text(path, render_page(made))
     if as_json:
-        told = [{"name": finding.name, **finding.figures} for finding in findings]
-        say_json({"stamp": STAMP, "evaluations": told})
+        say_json(report.to_dict())
         return
-    say(STAMP)
-    for finding in findings:
+    _say_verdict(report)
+    if not brief:
+        _say_tables(report)
+    if path is not None:
+        say()
+        say(f"page: {path}  (open it in a browser; NOT PRIVATE)")
+
+
+def _say_verdict(report: EvaluationReport) -> None:
+    say(report.stamp)
+    say()
+    say(f"score: {report.verdict}")
+    say()
+    say_table(HEADERS, report.rows(), title="Parts of the score")
+    for part in report.parts:
+        say(f"  {part.name}: {part.sentence}")
+
+
+def _say_tables(report: EvaluationReport) -> None:
+    for finding in report:
         say()
         say_table(finding.headers, finding.rows, title=finding.title)
         for note in finding.notes:
             say(f"  note: {note}")
-    if path is not None:
-        say()
-        say(f"page: {path}  (open it in a browser; NOT PRIVATE)")
 
 
 def _new_page(named: str) -> Path:

@@ -16,16 +16,23 @@ from dpublish.core.prediction import UNKNOWN, find_column
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.evaluation.class_scores import release_scores
 from dpublish.evaluation.features import encode_classes
-from dpublish.evaluation.metrics.classification import misclassification
-from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, fit, majority_class
+from dpublish.evaluation.metrics.classification import mean_area_under_curve, misclassification
+from dpublish.evaluation.sklearn_adapter import CLASSIFIERS, Fitted, fit, majority_class
+from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.privbayes.released import PrivBayesRelease
+from dpublish.methods.statistics.released import StatisticsRelease
 from dpublish.randomness import plain_generator
+from dpublish.types import FloatArray
 
 DIRECT = "direct"
 MAJORITY = "majority"
+RIDGE = "ridge"
 TITLES = {
     DIRECT: "the release's own classifier",
     MAJORITY: "always the majority class",
+    RIDGE: "ridge regression",
     **{name: kind.title for name, kind in CLASSIFIERS.items()},
 }
 Basis = Literal["release", "true rows"]
@@ -33,11 +40,20 @@ Basis = Literal["release", "true rows"]
 
 @dataclass(frozen=True)
 class Score:
-    """How often one classifier was wrong, and what it was made from."""
+    """How often one classifier was wrong, what it was made from, and how well it ranks rows.
+
+    Attributes:
+        classifier: Which one.
+        basis: What it was made from.
+        misclassification: The part of the rows whose class was predicted wrongly.
+        auc: The area under the curve, of several classes the mean over each against the rest;
+            None if it gives no scores, or all rows are of one class.
+    """
 
     classifier: str
     basis: Basis
     misclassification: float
+    auc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,15 +74,31 @@ class HeldOut:
             raise InvalidParameter(f"no row has a known class in the column {target!r}")
         return cls(rows.filter(pa.array(known)), classes[known])
 
+    def sample(self, most: int | None, seed: int) -> "HeldOut":
+        """Return at most so many of the rows, drawn at random."""
+        if most is None or len(self.classes) <= most:
+            return self
+        drawn = plain_generator(seed).choice(len(self.classes), size=most, replace=False)
+        some = np.sort(drawn)
+        return HeldOut(self.rows.take(pa.array(some)), self.classes[some])
+
 
 def classifies(release: Release) -> bool:
     """Say whether a release has a classifier of its own."""
+    if isinstance(release, PersonalizedRelease):
+        return all(classifies(part.release) for part in release.parts)
+    if isinstance(release, PrivBayesRelease):
+        return release.target is not None
     return type(release).predict is not Release.predict
 
 
 def gives_rows(release: Release) -> bool:
     """Say whether synthetic rows can be drawn from a release."""
-    return type(release).rows is not Release.rows
+    if isinstance(release, PersonalizedRelease):
+        return all(gives_rows(part.release) for part in release.parts)
+    if isinstance(release, StatisticsRelease):
+        return False
+    return type(release).rows is not Release.rows and getattr(release, "gives_rows", True)
 
 
 def require_classifiers(names: Sequence[str]) -> None:
@@ -91,10 +123,12 @@ def evaluate_release(
     target: str,
     classifiers: Sequence[str] = (DIRECT, *CLASSIFIERS),
     seed: int = 0,
+    limited: bool = False,
 ) -> list[Score]:
     """Measure the release's own classifier and others trained on its synthetic rows.
 
     Those that the release cannot serve are passed over: one that gives no rows trains none.
+    If `limited`, a classifier that is trained on some rows is measured on as many.
     """
     require_classifiers(classifiers)
     scores = []
@@ -104,13 +138,15 @@ def evaluate_release(
             if classifies(release):
                 labels = pa.table({target: release.predict(held_out.rows)})
                 predicted = encode_classes(labels, release.schema, target)
-                scores.append(_score(DIRECT, "release", predicted, held_out))
+                ranked = release_scores(release, held_out.rows)
+                scores.append(_score(DIRECT, "release", predicted, held_out, ranked))
         elif gives_rows(release):
             rows = release.rows(seed=seed) if rows is None else rows
             if target in rows.column_names:
                 fitted = fit(rows, release.schema, target, name, seed=seed)
-                predicted = fitted.predict(held_out.rows)
-                scores.append(_score(name, "release", predicted, held_out))
+                scores.append(
+                    _measure(name, "release", fitted, _some(held_out, name, limited, seed))
+                )
     return scores
 
 
@@ -122,6 +158,7 @@ def evaluate_true_rows(
     target: str,
     classifiers: Sequence[str] = tuple(CLASSIFIERS),
     seed: int = 0,
+    limited: bool = False,
 ) -> list[Score]:
     """Measure what no release can be expected to beat, and what each of them should.
 
@@ -135,8 +172,8 @@ def evaluate_true_rows(
     ]
     for name in classifiers:
         if name != DIRECT:
-            predicted = fit(train, schema, target, name, seed=seed).predict(held_out.rows)
-            scores.append(_score(name, "true rows", predicted, held_out))
+            fitted = fit(train, schema, target, name, seed=seed)
+            scores.append(_measure(name, "true rows", fitted, _some(held_out, name, limited, seed)))
     return scores
 
 
@@ -158,5 +195,24 @@ def stratified_folds(classes: NDArray[np.int64], folds: int, seed: int) -> NDArr
     return found
 
 
-def _score(name: str, basis: Basis, predicted: NDArray[np.int64], held_out: HeldOut) -> Score:
-    return Score(name, basis, misclassification(predicted, held_out.classes))
+def _some(held_out: HeldOut, classifier: str, limited: bool, seed: int) -> HeldOut:
+    return held_out.sample(CLASSIFIERS[classifier].max_rows, seed) if limited else held_out
+
+
+def _measure(name: str, basis: Basis, fitted: Fitted, held_out: HeldOut) -> Score:
+    predicted, ranked = fitted.predict_with_scores(held_out.rows)
+    return _score(name, basis, predicted, held_out, ranked)
+
+
+def _score(
+    name: str,
+    basis: Basis,
+    predicted: NDArray[np.int64],
+    held_out: HeldOut,
+    ranked: FloatArray | None = None,
+) -> Score:
+    several = len(np.unique(held_out.classes)) > 1
+    auc = None
+    if ranked is not None and several and np.isfinite(ranked).all():
+        auc = mean_area_under_curve(ranked, held_out.classes)
+    return Score(name, basis, misclassification(predicted, held_out.classes), auc)

@@ -1,18 +1,26 @@
 """How near true rows lie to the centers of a release.  NOT PRIVATE: it looks at true rows."""
 
+from statistics import fmean
+
+import numpy as np
 import pyarrow as pa
 
 from dpublish.accuracy.rounding import format_number
 from dpublish.errors import InvalidParameter
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.metrics.clustering import ClusterFit, cluster_fit
+from dpublish.evaluation.metrics.tables import total_variation
 from dpublish.evaluation.plain_clusters import plain_centers
+from dpublish.evaluation.score import Part
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
 STARTS = 30
 """Searches for the best centers without privacy."""
+LEAST_GAP = 0.05
+"""Between what scores 100 and 0."""
+_GUESSES = 20
 MOST_ROWS = 20_000
 """How many rows the best centers are looked for in."""
 
@@ -44,7 +52,64 @@ def cluster_finding(release: KMeansRelease, against: pa.Table, seed: int) -> Fin
             "sizes": found.sizes.tolist(),
             "sizes_without_privacy": sorted(best.sizes.tolist(), reverse=True),
         },
+        parts=[
+            _distance_part(points, release, (found, best), seed),
+            *_size_parts(release, found, seed),
+        ],
     )
+
+
+def _distance_part(
+    points: FloatArray, release: KMeansRelease, fits: tuple[ClusterFit, ClusterFit], seed: int
+) -> Part:
+    """Score the distance from the nearest center."""
+    found, best = fits
+    rng = plain_generator(seed)
+    shape = (_GUESSES, release.clusters, release.box.dimensions)
+    anywhere = fmean(cluster_fit(points, one).nicv for one in rng.uniform(-1, 1, shape))
+    least = LEAST_GAP * max(anywhere, best.nicv)
+    return Part.of(
+        "clusters",
+        "centers of clusters",
+        "the mean squared distance from the nearest center (NICV)",
+        found.nicv,
+        reference=("k-means without privacy", best.nicv),
+        baseline=("centers anywhere within the bounds", anywhere),
+        least_gap=least,
+    )
+
+
+def _size_parts(release: KMeansRelease, found: ClusterFit, seed: int) -> list[Part]:
+    """Score the sizes of clusters that a release tells; none if it tells none."""
+    told = _told_sizes(release, seed)
+    if told is None:
+        return []
+    rng, records = plain_generator(seed), int(found.sizes.sum())
+    samples = rng.multinomial(records, found.sizes / records, size=_GUESSES)
+    measured = total_variation(found.sizes, told)
+    reference = fmean(total_variation(found.sizes, one) for one in samples)
+    baseline = total_variation(found.sizes, np.ones(release.clusters))
+    return [
+        Part.of(
+            "cluster sizes",
+            "sizes of clusters",
+            "the part of the rows in another cluster (total variation of the sizes)",
+            measured,
+            reference=(f"a fresh sample of {records:,} rows", reference),
+            baseline=("clusters of equal size", baseline),
+            least_gap=LEAST_GAP,
+        )
+    ]
+
+
+def _told_sizes(release: KMeansRelease, seed: int) -> FloatArray | None:
+    """Estimate sizes from what was published: the noisy grid, or rows drawn from the tree."""
+    if release.cluster_sizes is not None:
+        return np.array([max(one.records, 0.0) for one in release.cluster_sizes])
+    if not release.gives_rows:
+        return None
+    labels = release.label(release.rows(seed=seed))
+    return np.bincount(labels[labels >= 0], minlength=release.clusters).astype(np.float64)
 
 
 def _best_centers(points: FloatArray, clusters: int, seed: int) -> FloatArray:

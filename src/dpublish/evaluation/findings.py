@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from dpublish.evaluation.score import Part
+from dpublish.evaluation.shares import GROUPS, LEAST_GAP, ShareErrors, share_errors
 from dpublish.evaluation.synthetic_table import QUANTILES, Association, Comparison
 from dpublish.methods.marginals.released import MarginalsRelease
+from dpublish.randomness import plain_generator
 
 WORST = 10
 """How many pairs of columns are listed, those that differ most."""
@@ -15,7 +18,7 @@ INDEPENDENT = "marginals do not say how columns hang together: columns are taken
 
 
 class Finding(NamedTuple):
-    """A table of figures for people, and the same figures for programs."""
+    """A table of figures for people, the same figures for programs, and what they score."""
 
     name: str
     title: str
@@ -23,6 +26,39 @@ class Finding(NamedTuple):
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
     figures: dict[str, Any]
+    parts: Sequence[Part] = ()
+
+
+def share_finding(comparison: Comparison) -> Finding:
+    """Report how far shares of values, pairs and triples are from the true ones."""
+    found = share_errors(comparison)
+    return Finding(
+        name="shares",
+        title="Shares of values, pairs and triples: mean total variation from the true rows",
+        headers=["columns crossed", "sets", "release", "fresh sample", "knowing nothing"],
+        rows=[
+            [
+                str(one.depth),
+                f"{one.subsets:,}",
+                *(f"{x:.4f}" for x in (one.release, one.sample, one.uninformed)),
+            ]
+            for one in found
+        ],
+        notes=_share_notes(found, comparison.records),
+        figures={"rows": comparison.records, "depths": [vars(one) for one in found]},
+        parts=[one.part(comparison.records) for one in found],
+    )
+
+
+def _share_notes(found: Sequence[ShareErrors], records: int) -> list[str]:
+    several = " (32 of single columns)" if found[1:] else ""
+    return [
+        f"a column with more than {GROUPS[found[-1].depth]} values{several} is cut into as many "
+        "groups: an order at true quantiles, and of other values the rarest are taken together",
+        f"the fresh sample has {records:,} rows, drawn from the true ones; knowing nothing means "
+        "equally frequent values, and of several columns that they are independent",
+        f"0 is scored {LEAST_GAP} beyond the fresh sample at the earliest",
+    ]
 
 
 def marginal_finding(comparison: Comparison) -> Finding:
@@ -104,6 +140,26 @@ def query_finding(comparison: Comparison) -> Finding:
                 for one in answered
             ],
         },
+        parts=[_query_part(comparison)],
+    )
+
+
+def _query_part(comparison: Comparison) -> Part:
+    """Score all range counts together; an error counts as 100 % at most."""
+    answered, records = comparison.answered, comparison.records
+    rng = plain_generator(comparison.seed)
+    sampled = [rng.binomial(records, one.truth / records) for one in answered]
+    measured = fmean(one.capped(one.estimates) for one in answered)
+    reference = fmean(one.capped(own) for one, own in zip(answered, sampled, strict=True))
+    baseline = fmean(one.capped(one.even) for one in answered)
+    return Part.of(
+        "queries",
+        "counts of ranges",
+        "the mean relative error of a count, each at most 1,",
+        measured,
+        reference=(f"a fresh sample of {records:,} rows", reference),
+        baseline=("all values equally frequent", baseline),
+        least_gap=LEAST_GAP,
     )
 
 

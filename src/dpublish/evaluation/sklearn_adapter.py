@@ -82,6 +82,8 @@ class Fitted:
     model: Any
     most_frequent: int
     with_bins: bool = False
+    classes: int = 0
+    """Number of classes of the target."""
 
     def predict(self, rows: pa.Table) -> NDArray[np.int64]:
         """Predict the class code of each row."""
@@ -92,6 +94,33 @@ class Fitted:
                 encode_features(rows, self.columns, with_bins=self.with_bins)
             )
         return np.asarray(found, dtype=np.int64)
+
+    def predict_with_scores(
+        self, rows: pa.Table
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+        """Predict class codes, and score each class (a column) to rank rows by.
+
+        A class that the model has not seen scores less than any other.  Without a model there
+        are no scores.
+        """
+        if self.model is None or not rows.num_rows:
+            return self.predict(rows), None
+        with _one_thread():
+            features = encode_features(rows, self.columns, with_bins=self.with_bins)
+            known = np.asarray(self.model.classes_, dtype=np.int64)
+            if hasattr(self.model, "predict_proba"):
+                scores = np.asarray(self.model.predict_proba(features))
+                predicted = known[scores.argmax(axis=1)]
+            else:
+                scores = np.asarray(self.model.decision_function(features))
+                if scores.ndim == 1:  # one score, for the second of two classes
+                    predicted = known[(scores > 0).astype(np.int64)]
+                    scores = np.stack([-scores, scores], axis=1)
+                else:
+                    predicted = np.asarray(self.model.predict(features), dtype=np.int64)
+        ranked = np.full((len(scores), self.classes), scores.min() - 1)
+        ranked[:, known] = scores
+        return predicted, ranked
 
 
 def fit(rows: pa.Table, schema: Schema, target: str, classifier: str, *, seed: int = 0) -> Fitted:
@@ -119,7 +148,7 @@ def fit(rows: pa.Table, schema: Schema, target: str, classifier: str, *, seed: i
         # That 300 steps were not enough for the last digit is no news to the user.
         warnings.simplefilter("ignore")
         model.fit(features, classes[kept])
-    return Fitted(columns, model, most_frequent, kind.with_bins)
+    return Fitted(columns, model, most_frequent, kind.with_bins, schema[target].size)
 
 
 def fit_on_release(
@@ -160,9 +189,14 @@ def _one_thread() -> Any:
     return threadpool_limits(limits=1)
 
 
+def has_sklearn() -> bool:
+    """Return whether scikit-learn is installed."""
+    return find_spec("sklearn") is not None
+
+
 def require_sklearn() -> None:
     """Refuse to go on without scikit-learn, and say how to get it."""
-    if find_spec("sklearn") is None:
+    if not has_sklearn():
         raise InvalidParameter(
             'training classifiers needs scikit-learn; run: pip install "dpublish[evaluate]"'
         )

@@ -1,36 +1,52 @@
 """The owner's page about a release: true and synthetic rows side by side.  NOT PRIVATE."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpublish.core.released import Release
 from dpublish.data.axis import Axis
-from dpublish.evaluation.evaluations import STAMP
 from dpublish.evaluation.findings import Finding
+from dpublish.evaluation.report import STAMP, EvaluationReport
+from dpublish.evaluation.score import GOOD, ROUGH
 from dpublish.evaluation.synthetic_table import Comparison
 from dpublish.plots.comparisons import MarginalPlot, draw_associations, draw_errors, draw_marginals
+from dpublish.plots.scores import draw_scores
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.report.html import NO_PLOT, Page, made_by
 from dpublish.report.section import Figure, Listing, Section
 from dpublish.types import FloatArray, IntArray
 
+_SCALE = (
+    "Each part from 0 (no better than knowing nothing) to 100 (as good as a fresh sample of as "
+    f"many rows, or as a method without privacy). From {GOOD:.0f} on a part is good enough, from "
+    f"{ROUGH:.0f} on a rough guide. The score is the mean of the parts."
+)
 _MOST_POINTS = 60  # a marginal with more values is drawn in groups of neighbors
 
 
 def evaluation_page(
-    release: Release, findings: Sequence[Finding], comparison: Comparison | None
+    release: Release, report: EvaluationReport, comparison: Comparison | None
 ) -> Page:
-    """Build the page of all that was measured; with plots, if the release gives rows."""
+    """Build the page of the verdict and all behind it; with plots, if the release gives rows."""
     drawings = {} if comparison is None else _draw(comparison)
     return Page(
         title=f"How good is this release? ({release.receipt.method})",
         lead=f"Measured on true rows, for the owner of the table. {made_by()}",
         stamps=[STAMP],
         sections=[
+            _verdict(report),
             _explanation(release, drawings),
-            *(_section(finding, drawings.get(finding.name)) for finding in findings),
+            *(_section(finding, drawings.get(finding.name)) for finding in report),
         ],
+    )
+
+
+def _verdict(report: EvaluationReport) -> Section:
+    """Build the head of the page: the score, a bar for each part, and what the parts mean."""
+    return Section(
+        "Verdict",
+        [report.verdict],
+        notes=[f"{part.name}: {part.sentence}" for part in report.parts],
+        figures=[Figure(_SCALE, draw_scores(report.bars, (ROUGH, GOOD)))] if report.parts else (),
     )
 
 

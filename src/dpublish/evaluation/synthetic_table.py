@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -66,12 +66,21 @@ class Association(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """Range counts about so many columns: true ones, and those of the release."""
+    """Range counts about so many columns: true ones, and those of the release.
+
+    `even` are those of as many rows that are divided evenly over all values.
+    """
 
     depth: int
     truth: NDArray[np.int64]
     estimates: NDArray[np.float64]
     sanity: float
+    even: NDArray[np.float64]
+
+    def capped(self, estimates: NDArray[Any]) -> float:
+        """Average the relative errors of estimates, each of them 1 at most."""
+        errors = relative_errors(estimates.astype(np.float64), self.truth, self.sanity)
+        return float(np.minimum(errors, 1.0).mean())
 
     @property
     def relative(self) -> NDArray[np.float64]:
@@ -172,12 +181,21 @@ class Comparison:
         scale = self._scale()
         found = []
         for depth in depths:
-            truth, estimates = [], []
+            truth, estimates, even = [], [], []
             for columns, number in _subsets(self.columns, depth, QUERIES // len(depths), rng):
                 workload = random_ranges(self.release.schema, columns, number, rng)
                 truth.append(true_counts(self.true, workload))
                 estimates.append(scale * self._answers(workload))
-            found.append(Answered(depth, np.concatenate(truth), np.concatenate(estimates), sanity))
+                even.append(self.records * self._part_of_domain(workload))
+            found.append(
+                Answered(
+                    depth,
+                    np.concatenate(truth),
+                    np.concatenate(estimates),
+                    sanity,
+                    np.concatenate(even),
+                )
+            )
         return tuple(found)
 
     @property
@@ -189,6 +207,13 @@ class Comparison:
         if self.has_estimates:
             return answers(self.release, workload)
         return true_counts(self.synthetic, workload).astype(np.float64)
+
+    def _part_of_domain(self, workload: Workload) -> NDArray[np.float64]:
+        """Compute the part of all combinations of values that lies in each box."""
+        sizes = {axis.column: axis.taxonomy.size for axis in self.axes}
+        widths = workload.highs - workload.lows
+        parts = widths / np.array([sizes[name] for name in workload.columns])
+        return np.asarray(parts.prod(axis=1), dtype=np.float64)
 
     def _scale(self) -> float:
         """Compute how many true rows there are for each one of the release."""

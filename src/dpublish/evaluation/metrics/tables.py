@@ -6,8 +6,10 @@ import numpy as np
 
 from dpublish.types import FloatArray, IntArray
 
+Counts = IntArray | FloatArray
 
-def total_variation(first: IntArray, second: IntArray) -> float:
+
+def total_variation(first: Counts, second: Counts) -> float:
     """Give the part of the records that would have to change for two marginals to be alike.
 
     >>> total_variation(np.array([3, 1]), np.array([2, 2]))

@@ -198,8 +198,12 @@ class PrivBayesRelease(Release):
 
     def predict_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Predict the target's codes from those of other columns; unknown values are -1."""
+        return np.asarray(np.argmax(self.score_codes(codes), axis=1), dtype=np.int64)
+
+    def score_codes(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
+        """Score each class (a column) by its log-probability, up to a constant of each record."""
         target = self._require_target()
-        return _predict(target, self.nodes, self.probabilities, self.schema, codes)
+        return _log_scores(target, self.nodes, self.probabilities, self.schema, codes)
 
     def _require_target(self) -> str:
         if self.target is None:
@@ -236,14 +240,14 @@ def _uncertainty(joint: CellCounts, query: str) -> tuple[bool, float]:
     return any(np.any(is_partial(along)) for along in weights), float(terms.variances.sum())
 
 
-def _predict(
+def _log_scores(
     target: str,
     nodes: Sequence[Node],
     probabilities: Mapping[str, NDArray[np.float64]],
     schema: Schema,
     codes: Mapping[str, NDArray[np.int64]],
-) -> NDArray[np.int64]:
-    """Find the most probable code of `target` for each record, given codes of other columns.
+) -> NDArray[np.float64]:
+    """Score the codes of `target` for each record, given codes of other columns.
 
     Only the target's own node and its children matter.  A child is left out where its own
     value, or that of another parent, is unknown; where a parent of the target is unknown,
@@ -265,7 +269,7 @@ def _predict(
             ]
             found = table[cell_numbers(at[1:], axes[1:], size), at[0]]
             logs[:, value] += np.where(known, found, _without(node, target, table, value))
-    return np.asarray(np.argmax(logs, axis=1), dtype=np.int64)
+    return logs
 
 
 def _cells(
