@@ -207,6 +207,10 @@ class Release(ABC):
     def tables(self) -> dict[str, pa.Table]:
         """Return the published value as tables; each becomes one Parquet file."""
 
+    def tables_to_read(self) -> dict[str, pa.Table]:
+        """Return the tables for people and other tools; those of the folder, as a rule."""
+        return self.tables()
+
     def metadata(self) -> dict[str, Any]:
         """Return whatever else is needed to load the value again, as plain values."""
         return {

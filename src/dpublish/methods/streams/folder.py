@@ -348,7 +348,7 @@ def _describe_counts(stream: StreamRelease, action: str) -> dict[str, Any] | Non
     records = [record for record in stream.records if record.action == action]
     if not records:
         return None
-    found = {
+    found: dict[str, Any] = {
         "name": "counts" if action == "published" else "repeated-counts",
         "path": [record.file for record in records],
         **PARQUET,
