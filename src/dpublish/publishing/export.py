@@ -94,7 +94,7 @@ def export(
     """
     require_known("format", to, FORMATS)
     path = _output_path(release, to, output)
-    value = release if isinstance(release, Release) else load(release)
+    value = release if isinstance(release, Release) else load(Path(release))
     chosen = _choose(value.tables_to_read(), tables)
     if to == "xlsx":
         from dpublish.publishing.workbook import write_workbook
