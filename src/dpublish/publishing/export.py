@@ -81,11 +81,10 @@ def export(
             Texts in a workbook are never formulas.
 
     >>> import tempfile
-    >>> from dpublish import Histogram, datasets
-    >>> from dpublish.privacy.budget import Budget
-    >>> from dpublish.randomness import seeded
-    >>> table = datasets.census(200, seed=1)
-    >>> method = Histogram(columns=("age", "sex"))
+    >>> from dpublish import Budget, Histogram, Schema, column, open_table, seeded
+    >>> schema = Schema((column("sex", "category", values=["F", "M"]),))
+    >>> table = open_table(pa.table({"sex": ["F", "M", "F"]}), schema)
+    >>> method = Histogram(columns=("sex",))
     >>> release = method.release(table, budget=Budget.seeded(1), rng=seeded(7))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = export(release, to="csv", output=f"{folder}/people")
@@ -151,14 +150,14 @@ def _write_folder(
 ) -> None:
     resources = []
     for name, table in tables.items():
-        plain = _plain_table(table)
+        decoded = _plain_table(table)
         if to == "csv" and for_spreadsheets:
-            plain = without_formulas(plain)
-        described = describe_table(release.schema, name, plain)
+            decoded = without_formulas(decoded)
+        described = describe_table(release.schema, name, decoded)
         if to == "csv":
             described.pop("missingValues", None)  # a null is an empty field, as by default
         file = f"{name}.{to}"
-        _WRITERS[to](plain, folder / file, described)
+        _WRITERS[to](decoded, folder / file, described)
         resources.append(
             {"name": resource_name(name), "path": file, **_RESOURCES[to], "schema": described}
         )

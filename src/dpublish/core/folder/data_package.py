@@ -110,13 +110,13 @@ def _statements(stated: Publication) -> dict[str, Any]:
     if stated.publisher is not None:
         people.append({"title": stated.publisher, "role": "publisher"})
     if stated.contact is not None:
-        people.append({"title": stated.contact, **_reached(stated.contact), "role": "contact"})
+        people.append({"title": stated.contact, **_address(stated.contact), "role": "contact"})
     found: dict[str, Sequence[Mapping[str, str]]] = {
         "licenses": [] if stated.license is None else [_license(stated.license)],
         "contributors": people,
         "sources": []
         if stated.source is None
-        else [{"title": stated.source, **_reached(stated.source)}],
+        else [{"title": stated.source, **_address(stated.source)}],
     }
     return {key: listed for key, listed in found.items() if listed}
 
@@ -134,7 +134,7 @@ def _license(text: str) -> dict[str, str]:
     return {"name": resource_name(text).strip("-") or "other", "title": text}
 
 
-def _reached(text: str) -> dict[str, str]:
+def _address(text: str) -> dict[str, str]:
     """Find the address in a contact or a source, if it is one."""
     if _ADDRESS.fullmatch(text):
         return {"path": text}

@@ -244,7 +244,7 @@ def value_widths(marginal: NoisyMarginal) -> FloatArray:
     widths = np.full(marginal.leaves, np.nan)
     if marginal.method != "hierarchical" or marginal.leaves > MOST_MERGED:
         return widths
-    known: dict[bytes, float] = {}  # most values of a tree differ in nothing but their place
+    known: dict[bytes, float] = {}  # most values of a tree have the same weights in another order
     for value in range(marginal.leaves):
         one = (np.arange(marginal.leaves) == value).astype(np.float64)
         noise = marginal.noise_weights(one)
