@@ -12,6 +12,7 @@ from dpublish.data.column_function import Formula as Formula
 from dpublish.data.column_function import ValueMap as ValueMap
 from dpublish.data.engines.spark_session import open_spark as open_spark
 from dpublish.data.lookup import Lookup as Lookup
+from dpublish.data.publication import Publication as Publication
 from dpublish.data.schema import Schema as Schema
 from dpublish.data.schema import column as column
 from dpublish.data.schema_file import load_schema as load_schema
@@ -84,6 +85,7 @@ from dpublish.planning.advise import advise as advise
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
 from dpublish.publishing.bounds import measure_bounds as measure_bounds
+from dpublish.publishing.export import export as export
 from dpublish.publishing.plan import plan as plan
 from dpublish.publishing.statistics import statistics as statistics
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator

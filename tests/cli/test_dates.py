@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from dpublish.core.folder.folder import describe_package, load
+from dpublish.core.folder.data_package import describe_package
+from dpublish.core.folder.folder import load
 from dpublish.core.folder.opening import _claim
 from dpublish.ledger.ledger import Ledger
 from dpublish.randomness import plain_generator

@@ -8,7 +8,8 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.output import printable, say_json, say_table
-from dpublish.cli.table_file import without_formulas, write_table
+from dpublish.cli.table_file import write_table
+from dpublish.core.formulas import without_formulas
 from dpublish.errors import InputError
 
 NASTY = "age\x1b]0;owned\x07\x9b2J\u202e\u2066\nspent: 0"

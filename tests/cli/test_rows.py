@@ -17,8 +17,9 @@ import pytest
 from pyarrow import csv, feather
 
 from dpublish.cli import table_file, use
-from dpublish.cli.table_file import ENDINGS, without_formulas, write_batches
+from dpublish.cli.table_file import ENDINGS, write_batches
 from dpublish.core.folder.folder import load
+from dpublish.core.formulas import without_formulas
 from dpublish.core.released import BATCH_ROWS
 from dpublish.data.query.language import parse_query
 from dpublish.errors import InputError

@@ -20,6 +20,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from dpublish.core.registry import make_method
+from dpublish.core.released import DERIVED, field_note
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError
 from dpublish.methods.streams.method import make_stream_method
@@ -90,8 +91,13 @@ def _publish(name, settings) -> list[str]:
     release = method.release(table, budget=budget, rng=seeded(12))
     content = sorted(_numbers(release.metadata()))
     for published in release.tables().values():
-        numeric = [field.name for field in published.schema if not pa.types.is_string(field.type)]
-        content += _cells(published.select(numeric))  # texts name methods and kinds
+        # Texts name methods and kinds; ends of bins and intervals follow from the rest.
+        numeric = [
+            field.name
+            for field in published.schema
+            if not pa.types.is_string(field.type) and field_note(field, DERIVED) is None
+        ]
+        content += _cells(published.select(numeric))
     content += sorted(str(share) for share in _fractions(release.receipt.shares))
     for use in (
         lambda: release.rows(100, seed=3),

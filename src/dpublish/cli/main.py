@@ -46,6 +46,10 @@ COMMANDS = {
         "dpublish.cli.wavecluster:wavecluster",
         "Find clusters of any shape in a release; free.",
     ),
+    "export": (
+        "dpublish.cli.export:export",
+        "Write the tables of a release as CSV, Excel and others; free.",
+    ),
     "report": ("dpublish.cli.use:report", "Write the report of a release again; free."),
     "verify": (
         "dpublish.cli.signing:verify",

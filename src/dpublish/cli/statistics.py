@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import emit, json_option, say, say_json, say_table
-from dpublish.cli.table_file import require_new_file, without_formulas, write_table
+from dpublish.cli.table_file import require_new_file, write_table
 from dpublish.core.coverage import not_in_intervals, what_is_counted
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
+from dpublish.core.formulas import without_formulas
 from dpublish.core.released import Release
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.methods.personalized.released import PersonalizedRelease

@@ -1,22 +1,19 @@
 """Write tables for users: the file's ending says in which format."""
 
-import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 
 from dpublish.core.folder.manifest import beside, require_outside
+from dpublish.core.formulas import plain_type
 from dpublish.errors import InvalidParameter
 from dpublish.storage.files import require_writable, whole_file
 
 ENDINGS = (".parquet", ".csv", ".arrow")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # wide ones count, too
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def require_new_file(output: str) -> Path:
@@ -81,38 +78,6 @@ def write_batches(
     return rows
 
 
-def without_formulas(table: Any) -> Any:
-    """Put an apostrophe before names and texts that a spreadsheet would run as formulas.
-
-    Numbers stay as they are, also texts that are numbers, such as `-5`.  Takes a table or a
-    batch, and returns the same.
-
-    >>> table = pa.table({"note": ["=1+1", "-5", "plain"], "n": [-1, 2, 3]})
-    >>> without_formulas(table).to_pydict()
-    {'note': ["'=1+1", '-5', 'plain'], 'n': [-1, 2, 3]}
-    """
-    names = [_harmless(name) for name in table.schema.names]
-    columns = [_harmless_column(column) for column in table.columns]
-    return type(table).from_arrays(columns, names=names)
-
-
-def _harmless_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    kind = _plain_type(column.type)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_harmless_column(chunk) for chunk in column.chunks], kind)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    texts = [None if text is None else _harmless(text) for text in encoded.dictionary.to_pylist()]
-    return pa.array(texts, kind).take(encoded.indices)  # each text is looked at once
-
-
-def _harmless(text: str) -> str:
-    if not text.startswith(_FORMULA) or _NUMBER.fullmatch(text):
-        return text
-    return f"'{text}"
-
-
 def _write(table: pa.Table, path: Path, ending: str) -> None:
     if ending == ".parquet":
         import pyarrow.parquet as pq
@@ -133,7 +98,7 @@ class _BatchWriter:
 
     def __init__(self, schema: pa.Schema, path: Path, ending: str) -> None:
         self._lock = Lock()  # a second Ctrl-C must not close the file while another thread writes
-        plain = pa.schema([field.with_type(_plain_type(field.type)) for field in schema])
+        plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
         self._schema, self._prepare = plain, _decoded
         if ending == ".parquet":
             import pyarrow.parquet as pq
@@ -161,10 +126,6 @@ class _BatchWriter:
         columns = [self._prepare(column) for column in batch.columns]
         with self._lock:
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _decoded(column: pa.Array) -> pa.Array:

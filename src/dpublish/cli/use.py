@@ -12,12 +12,12 @@ from dpublish.cli.output import json_option, say, show_progress
 from dpublish.cli.table_file import (
     page_path,
     require_new_file,
-    without_formulas,
     write_batches,
     write_table,
 )
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
+from dpublish.core.formulas import without_formulas
 from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease

@@ -1,15 +1,19 @@
 """Counts over a box that is cut into equal parts, made ready for queries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.aggregates.box_grid import BoxGrid
+from dpublish.core.axis_rows import whole_array
+from dpublish.core.beside_labels import Ends, insert_ends
 from dpublish.core.query.cells import CellCounts
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
@@ -66,17 +70,50 @@ class GridCounts:
 
 
 def _side(column: NumberColumn, size: int) -> _Side:
-    if column.partition.whole:
-        edges = first_integers(column, size)
-    else:
-        low, high = column.bounds
-        edges = low + (high - low) * np.arange(size + 1) / size
-        edges[-1] = high
+    is_whole = column.partition.whole
+    edges = first_integers(column, size) if is_whole else _equal_edges(column, size)
     cells = np.flatnonzero(np.diff(edges) > 0)
     kept = (*edges[cells].tolist(), float(edges[-1]))
     labels = column.partition.cut_anew(kept).labels
     axis = Axis(column.name, column.kind, 1, Taxonomy.flat(labels), kept)
     return _Side(axis, cells)
+
+
+def with_grid_bins(
+    table: pa.Table, box: Box, sizes: Sequence[int], names: Sequence[str]
+) -> pa.Table:
+    """Put the ends of all cells of a grid beside their middles, which are in columns of `names`."""
+    cells = np.unravel_index(np.arange(prod(sizes)), tuple(sizes))
+    for column, size, along, name in zip(box.columns, sizes, cells, names, strict=True):
+        ends = Ends(*(end.take(pa.array(along)) for end in grid_ends(column, size)))
+        table = insert_ends(table, name, replace(column.axis(), closed="left"), ends, name)
+    return table
+
+
+def grid_ends(column: NumberColumn, size: int) -> Ends:
+    """Return the ends of the equal cells along a column.
+
+    Integers and dates are the first and the last in the cell; a cell between two has none.
+
+    >>> from dpublish.data.schema import column
+    >>> [end.to_pylist() for end in grid_ends(column("kids", "integer", bounds=[0, 2]), 4)]
+    [[0, None, 1, 2], [0, None, 1, 2]]
+    """
+    if not column.partition.whole:
+        edges = _equal_edges(column, size)
+        return Ends(pa.array(edges[:-1]), pa.array(edges[1:]))
+    first = first_integers(column, size).astype(np.int64)
+    empty = np.diff(first) == 0
+    return Ends(
+        whole_array(column.kind, first[:-1], empty), whole_array(column.kind, first[1:] - 1, empty)
+    )
+
+
+def _equal_edges(column: NumberColumn, size: int) -> FloatArray:
+    low, high = column.bounds
+    edges = low + (high - low) * np.arange(size + 1) / size
+    edges[-1] = high
+    return np.asarray(edges)
 
 
 def first_integers(column: NumberColumn, size: int) -> FloatArray:

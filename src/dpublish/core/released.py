@@ -58,7 +58,11 @@ Tables = Mapping[str, pa.Table]
 BATCH_ROWS = 1 << 18
 """Number of synthetic rows in a batch, unless another is wanted."""
 
-_DESCRIPTION = b"description"  # key of the fields' metadata
+_DESCRIPTION = "description"
+DERIVED = "derived"
+"""Key of the metadata of fields that follow from others, and that a release is read without."""
+ABOUT = "about"
+"""Key of the metadata of fields that hold values of a column of the schema, to name the column."""
 
 
 def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
@@ -69,15 +73,21 @@ def whole_column(table: pa.Table, name: str) -> NDArray[np.int64]:
     return np.asarray(column.to_numpy(), dtype=np.int64)
 
 
-def describe_field(field: pa.Field, words: str) -> pa.Field:
+def describe_field(field: pa.Field, words: str | None, **more: str | None) -> pa.Field:
     """Attach a description to a field: it enters the Parquet file, data package and report."""
-    return field.with_metadata({_DESCRIPTION: words.encode("utf-8")})
+    said = {_DESCRIPTION: words, **more}
+    return field.with_metadata({key: text for key, text in said.items() if text is not None})
+
+
+def field_note(field: pa.Field, key: str) -> str | None:
+    """Return what `describe_field` attached under a key, if anything."""
+    words = (field.metadata or {}).get(key.encode())
+    return None if words is None else words.decode("utf-8", "replace")
 
 
 def field_description(field: pa.Field) -> str | None:
-    """Return what `describe_field` attached, if anything."""
-    words = (field.metadata or {}).get(_DESCRIPTION)
-    return None if words is None else words.decode("utf-8", "replace")
+    """Return the description that `describe_field` attached, if anything."""
+    return field_note(field, _DESCRIPTION)
 
 
 def in_batches(table: pa.Table, batch_size: int) -> Iterator[pa.RecordBatch]:
@@ -196,6 +206,10 @@ class Release(ABC):
     @abstractmethod
     def tables(self) -> dict[str, pa.Table]:
         """Return the published value as tables; each becomes one Parquet file."""
+
+    def tables_to_read(self) -> dict[str, pa.Table]:
+        """Return the tables for people and other tools; those of the folder, as a rule."""
+        return self.tables()
 
     def metadata(self) -> dict[str, Any]:
         """Return whatever else is needed to load the value again, as plain values."""

@@ -6,7 +6,7 @@ value alone, and no value raises an error.
 """
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -74,6 +74,8 @@ class NumberColumn(_LeveledColumn):
         tree: Taxonomy of intervals as the owner wrote it, or None.
         branching: How many neighboring leaves to merge from level to level, or None.
         missing: What becomes of a record without a value.
+        description: What the column holds, for readers of a release.
+        measured_in: The unit of measurement, such as "cm" or "euros".
     """
 
     name: str
@@ -82,6 +84,8 @@ class NumberColumn(_LeveledColumn):
     tree: Node | None = None
     branching: int | None = None
     missing: Missing = "refuse"
+    description: str | None = field(default=None, compare=False, repr=False)
+    measured_in: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -168,6 +172,7 @@ class CategoryColumn(_LeveledColumn):
         tree: Taxonomy of the values, or None.
         branching: How many neighboring values to merge from level to level, or None.
         missing: What becomes of a record without a value, or with one that is not listed.
+        description: What the column holds, for readers of a release.
     """
 
     name: str
@@ -178,6 +183,7 @@ class CategoryColumn(_LeveledColumn):
     tree: Node | None = None
     branching: int | None = None
     missing: Missing = "refuse"
+    description: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -277,6 +283,25 @@ def with_taxonomy(column: Column, taxonomy: Taxonomy) -> Column:
         raise InvalidParameter(f"these are not the leaves of column {column.name!r}")
     found = copy(column)
     vars(found)["taxonomy"] = taxonomy
+    return found
+
+
+def with_words(column: Column, description: str | None, measured_in: str | None) -> Column:
+    """State what a column holds, and in what it is measured; both are words for readers."""
+    stated = {"description": description, "measured_in": measured_in}
+    given = {name: words for name, words in stated.items() if words is not None}
+    for name, words in given.items():
+        if not isinstance(words, str) or not words.strip():
+            raise InvalidSchema(f"{name} must be text, or left out")
+    if "measured_in" in given and column.kind not in ("numeric", "integer"):
+        raise InvalidSchema(
+            f"measured_in is for numbers, not for a column of kind {column.kind}; remove it, or "
+            "say it in description"
+        )
+    if not given:
+        return column
+    found = copy(column)
+    vars(found).update(given)
     return found
 
 

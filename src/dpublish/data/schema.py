@@ -18,11 +18,13 @@ from dpublish.data.column import (
     Missing,
     NumberColumn,
     require_distinct,
+    with_words,
 )
 from dpublish.data.column_function import ColumnFunction, settle_functions
 from dpublish.data.date_column import DateColumn, DatePart, DatePartColumn, cut_dates
 from dpublish.data.interval import Partition, cut_at, equal_bins, order_intervals, whole_bins
 from dpublish.data.periods import DateKind
+from dpublish.data.publication import Publication
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.statements import Combination, KnownTotal, settle_statements
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
@@ -54,6 +56,7 @@ class Schema:
         totals: Numbers of records that were published elsewhere.
         functions: Columns that follow from others, in an order in which they can be filled in;
             parts of dates are among them by themselves.
+        publication: What is said of releases: title, license, contact, source; None for nothing.
 
     Statements are public facts.  A schema of fewer columns keeps those whose columns it keeps.
 
@@ -69,6 +72,7 @@ class Schema:
     impossible: tuple[Combination, ...] = ()
     totals: tuple[KnownTotal, ...] = ()
     functions: tuple[ColumnFunction, ...] = ()
+    publication: Publication | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -231,10 +235,14 @@ def column(
     format: str | None = None,
     source: DateColumn | None = None,
     part: DatePart | None = None,
+    description: str | None = None,
+    measured_in: str | None = None,
 ) -> Column:
     """Declare a column by the same keys as in a schema file.
 
     A part of a date names its column of dates as `source` (in a file: `from`) and needs no kind.
+    What the column holds (`description`) and in what it is measured (`measured_in`) are words
+    for readers, which releases carry.
 
     >>> age = column("age", "integer", bounds=[0, 99], bins=10)
     >>> age.size, age.axis().labels[:2]
@@ -255,14 +263,15 @@ def column(
                 **{"taxonomy": taxonomy, "branching": branching, "missing": missing},
                 **{"time_zone": time_zone, "format": format},
             )
-            return _declare_part(name, kind, source, part)
+            return with_words(_declare_part(name, kind, source, part), description, measured_in)
         if kind is None:
             raise InvalidSchema(f"kind is missing; it must be one of {', '.join(KINDS)}")
         missing = missing or "refuse"
         _check_settings(name, kind, missing, branching, taxonomy)
         if kind == "date" or kind == "datetime":
             _refuse_settings(kind, values=values, other=other, cuts=cuts, taxonomy=taxonomy)
-            return _declare_dates(name, kind, bounds, bins, branching, missing, time_zone, format)
+            dates = _declare_dates(name, kind, bounds, bins, branching, missing, time_zone, format)
+            return with_words(dates, description, measured_in)
         _refuse_settings(kind, time_zone=time_zone, format=format)
         if isinstance(bins, str):
             raise InvalidSchema("bins must be an integer; periods are for dates")
@@ -271,7 +280,7 @@ def column(
         tree = None if taxonomy is None else read_tree(taxonomy)
         if kind == "numeric" or kind == "integer":
             _refuse_settings(kind, values=values, codes=codes, other=other)
-            return NumberColumn(
+            numbers = NumberColumn(
                 name=name,
                 kind=kind,
                 partition=_cut_numbers(kind == "integer", bounds, bins, cuts, tree),
@@ -279,9 +288,10 @@ def column(
                 branching=branching,
                 missing=missing,
             )
+            return with_words(numbers, description, measured_in)
         _refuse_settings(kind, bounds=bounds, bins=bins, cuts=cuts)
         categories = _list_categories(kind, values, other, tree)
-        return CategoryColumn(
+        found = CategoryColumn(
             name=name,
             kind=kind,
             categories=categories,
@@ -291,6 +301,7 @@ def column(
             branching=branching,
             missing=missing,
         )
+        return with_words(found, description, measured_in)
 
 
 def _declare_dates(

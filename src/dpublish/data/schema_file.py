@@ -41,6 +41,7 @@ from dpublish.data.fact_file import (
 from dpublish.data.file_keys import convert_keys
 from dpublish.data.interval import Partition, whole_bins
 from dpublish.data.periods import write_bounds
+from dpublish.data.publication import read_publication
 from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
@@ -76,6 +77,8 @@ class _ColumnFile(msgspec.Struct, forbid_unknown_fields=True):
     function: str | None = None
     function_of: str | None = None
     map: dict[str, str | int | float | bool] | str | None = None
+    description: str | None = None
+    measured_in: str | None = None
 
 
 class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,6 +90,7 @@ class _SchemaFile(msgspec.Struct, forbid_unknown_fields=True):
     unit_name: str | None = None
     impossible: list[Any] = []
     totals: list[Any] = []
+    publication: dict[str, Any] | None = None
 
 
 _COLUMN_KEYS = {
@@ -108,6 +112,8 @@ _COLUMN_KEYS = {
     "function": "text, an expression of other columns, such as weight / height ** 2",
     "function_of": "text, the name of the column that map is about",
     "map": "a table of values, { from = to }, or the name of a CSV file of them",
+    "description": "text, what the column holds, for readers of releases",
+    "measured_in": 'text, the unit of measurement, such as "cm"',
 }
 _CODE_KEYS = {
     "file": "text, the name of a CSV file",
@@ -121,6 +127,7 @@ _SCHEMA_KEYS = {
     "unit_name": "text, what one unit is if it is no person: basket, household",
     "impossible": "tables [[impossible]], each with where",
     "totals": "tables [[totals]], each with count, where and source",
+    "publication": "a table [publication] with title, license, contact, source ...",
 }
 
 
@@ -149,7 +156,13 @@ def to_dict(schema: Schema) -> dict[str, Any]:
     {'name': 'table', 'columns': [{'name': 'age', 'kind': 'integer', 'bounds': [17, 90]}]}
     """
     columns = [{"name": each.name, **_plain_column(each, schema)} for each in schema.columns]
-    return {"name": schema.name, **_plain_unit(schema), "columns": columns, **plain_facts(schema)}
+    return {
+        "name": schema.name,
+        **_plain_unit(schema),
+        "columns": columns,
+        **plain_facts(schema),
+        **_plain_publication(schema),
+    }
 
 
 def from_dict(plain: Mapping[str, Any]) -> Schema:
@@ -171,6 +184,9 @@ def dumps_toml(schema: Schema) -> str:
     """
     head = {"name": schema.name, **_plain_unit(schema)}
     blocks = ["".join(f"{key} = {toml_value(value)}\n" for key, value in head.items())]
+    for key, stated in _plain_publication(schema).items():
+        lines = [f"{name} = {toml_value(text)}\n" for name, text in stated.items()]
+        blocks.append(f"[{key}]\n" + "".join(lines))
     for each in schema.columns:
         lines = [
             f"{key} = {toml_value(value)}\n" for key, value in _plain_column(each, schema).items()
@@ -190,9 +206,22 @@ def _plain_unit(schema: Schema) -> dict[str, str]:
     return {"unit": schema.unit, **named}
 
 
+def _plain_publication(schema: Schema) -> dict[str, dict[str, str]]:
+    stated = {} if schema.publication is None else schema.publication.to_dict()
+    return {"publication": stated} if stated else {}
+
+
+def _plain_words(each: Column) -> dict[str, str]:
+    stated = {
+        "description": each.description,
+        "measured_in": getattr(each, "measured_in", None),  # a category is not measured
+    }
+    return {key: words for key, words in stated.items() if words is not None}
+
+
 def _plain_column(each: Column, schema: Schema) -> dict[str, Any]:
     if isinstance(each, DatePartColumn):
-        return _plain_part(each, schema)
+        return _plain_part(each, schema) | _plain_words(each)
     settings: dict[str, Any] = {"kind": each.kind, **_plain_domain(each)}
     if each.tree is not None:
         settings["taxonomy"] = write_tree(each.tree)
@@ -200,7 +229,7 @@ def _plain_column(each: Column, schema: Schema) -> dict[str, Any]:
         settings["branching"] = each.branching
     if each.missing != "refuse":
         settings["missing"] = each.missing
-    return settings | plain_function(each.name, schema)
+    return settings | plain_function(each.name, schema) | _plain_words(each)
 
 
 def _plain_domain(each: Column) -> dict[str, Any]:
@@ -279,6 +308,7 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
         impossible=read_impossible(top.impossible),
         totals=read_totals(top.totals),
         functions=tuple(functions),
+        publication=read_publication(top.publication),
     )
 
 

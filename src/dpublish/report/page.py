@@ -10,7 +10,7 @@ from markupsafe import Markup
 from dpublish.accuracy.rounding import format_number
 from dpublish.core.coverage import coverage_of
 from dpublish.core.method import figure_name
-from dpublish.core.released import Release, field_description
+from dpublish.core.released import DERIVED, Release, field_description, field_note
 from dpublish.plots.style import can_draw, plain_number
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.privacy.receipt import Receipt
@@ -36,11 +36,12 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
     title = _TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
     started = receipt.created[:16].replace("T", " at ")
     page = Page(
-        title=f"{title} of {receipt.dataset}" if receipt.dataset else title,
+        title=_title(release, f"{title} of {receipt.dataset}" if receipt.dataset else title),
         lead=f"Started {started} UTC by dpublish {receipt.package_version}, method "
         f"{receipt.method}.",
         stamps=receipt.stamps,
         sections=[
+            *_about(release),
             _guarantee(receipt),
             _published(release, own),
             _covered(release),
@@ -51,6 +52,22 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
         ],
     )
     return render_page(page)
+
+
+def _title(release: Release, otherwise: str) -> str:
+    stated = release.schema.publication
+    return otherwise if stated is None or stated.title is None else stated.title
+
+
+def _about(release: Release) -> list[Section]:
+    """Say what the owner states of the publication, if anything."""
+    stated = release.schema.publication
+    pairs = {} if stated is None else stated.to_dict()
+    pairs.pop("title", None)
+    description = pairs.pop("description", None)
+    if not pairs and description is None:
+        return []
+    return [Section("About", [] if description is None else [description], pairs=pairs)]
 
 
 def _guarantee(receipt: Receipt) -> Section:
@@ -158,8 +175,13 @@ def _file_notes(release: Release, prefix: str) -> Iterator[str]:
         yield opened
         for field in table.schema:
             words = field_description(field)
-            if words:
+            if words and field_note(field, DERIVED) is None:
                 yield Markup("<code>{}</code>: {}").format(field.name, words)
+    yield Markup(
+        "Columns whose names end with <code>_low</code> and <code>_high</code> are the ends of "
+        "bins, and of the intervals (95 %) of counts. <code>{}datapackage.json</code> describes "
+        "every column."
+    ).format(prefix)
     main = "stream.json" if release.kind == "histogram-stream" else "release.json"
     yield Markup(
         "<code>{0}{1}</code> holds everything on this page for programs, "

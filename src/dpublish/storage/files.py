@@ -7,6 +7,7 @@ it took, and so about how many rows there are.  Files get the time of their rece
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -90,6 +91,31 @@ def whole_file(path: Path, *, replaces: bool = False) -> Iterator[Path]:
         raise InputError(f"cannot write {path} ({reason}); nothing is left there") from None
     except BaseException:
         draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside `path` to write to; it is renamed to `path` when it is whole.
+
+    Whatever is interrupted leaves nothing.
+    """
+    require_writable(path)
+    draft = path.absolute().with_name(f".{secrets.token_hex(8)}{PARTIAL}")
+    try:
+        draft.mkdir()
+        yield draft
+        for file in draft.iterdir():
+            sync(file)
+        sync(draft)
+        require_writable(path)  # an empty folder that appeared meanwhile would be replaced
+        draft.rename(path)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        reason = error.strerror or "input/output error"
+        raise InputError(f"cannot write {path} ({reason}); nothing is left there") from None
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
         raise
 
 

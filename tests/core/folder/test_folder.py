@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import frictionless
@@ -227,4 +228,5 @@ def test_the_data_package_is_one(release, tmp_path):
     broken = descriptor | {"resources": [{"name": 7}]}
     assert list(frictionless.Package.metadata_validate(broken)) != []
     resource = descriptor["resources"][0]
-    assert (path / resource["path"]).stat().st_size == resource["bytes"]
+    content = (path / resource["path"]).read_bytes()
+    assert resource["hash"] == f"sha256:{sha256(content).hexdigest()}"

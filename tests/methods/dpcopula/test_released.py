@@ -340,10 +340,8 @@ def test_a_release_survives_its_folder():
 def test_tables_say_what_follows_from_the_noisy_numbers():
     tables = copula().tables()
     assert tables["probabilities"].column_names == [
-        "column",
-        "cell",
-        "probability",
-        "expected_count",
+        *("column", "cell", "cell_low", "cell_high", "probability"),
+        *("expected_count", "count_low", "count_high"),
     ]
     assert tables["probabilities"].num_rows == tables["marginals"].num_rows == 14
     assert tables["correlations"]["first"].to_pylist() == ["age", "age", "height"]

@@ -548,6 +548,8 @@ def test_counted_values_come_back_from_a_folder_and_others_are_refused(tmp_path)
         "column": ["job"] * 3,
         "value": ["clerk", "nurse", "none"],
         "noisy_count": [900, 100, 500],
+        "count_low": [870, 70, 470],
+        "count_high": [930, 130, 530],
     }
     for number, values in enumerate((["job", "job", "sex"], ["job", "job", None])):
         folder = tmp_path / f"{number}"

@@ -73,8 +73,12 @@ def test_steps_and_counts_come_back_as_they_were_written(folder):
     assert stream.shape == (2, 4)
     assert np.array_equal(stream.at("t1"), (NOISY + 0.5).reshape(2, 4))
     assert np.array_equal(stream.at(), stream.at("t2"))
-    assert stream.table("t1").column_names == ["zone", "hour", "estimate", "noisy_count"]
-    assert stream.table("t2").column_names == ["zone", "hour", "estimate"]
+    assert stream.table("t1").column_names == [
+        *("zone", "hour", "hour_low", "hour_high", "estimate", "noisy_count"),
+    ]
+    assert stream.table("t2").column_names == [
+        *("zone", "hour", "hour_low", "hour_high", "estimate"),
+    ]
     assert stream.steps()["action"].to_pylist() == ["published", "repeated"]
     assert stream.steps()["spent"].to_pylist() == ["0.5", "0.5"]
     assert (stream == load_stream(folder), stream.missing()) == (True, [])

@@ -25,7 +25,7 @@ def test_bins_are_numbered_in_the_order_of_their_labels():
     assert (bins.shape, bins.size, bins.names) == ((4, 3), 12, ("age", "sex"))
     assert bins.columns == (("age", 2), ("sex", 1))
     cells = bins.cells()
-    assert cells.column_names == ["age", "sex"]
+    assert cells.column_names == ["age", "age_low", "age_high", "sex"]
     assert cells["age"].to_pylist() == np.repeat(bins.axes[0].labels, 3).tolist()
     assert cells["sex"].to_pylist() == ["F", "M", "(missing)"] * 4
 

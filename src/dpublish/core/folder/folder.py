@@ -12,7 +12,6 @@ process killed at any moment leaves either no release or a whole one.
 """
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dpublish.core.catalog import KINDS
-from dpublish.core.coverage import coverage_of, what_is_counted
+from dpublish.core.folder.data_package import describe_package
 from dpublish.core.folder.manifest import (
     SIGNATURE,
     Differences,
@@ -51,10 +50,9 @@ from dpublish.core.folder.signing import (
     read_signature,
 )
 from dpublish.core.plugins import plugin_release
-from dpublish.core.released import Release, field_description
+from dpublish.core.released import Release
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
-from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
@@ -228,36 +226,6 @@ def folder_hash(folder: Path) -> str:
     return Fingerprint.of(read_file(folder, HEAD)).sha256
 
 
-def describe_package(
-    release: Release, tables: Mapping[str, pa.Table], files: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Write the Frictionless descriptor (Data Package, version 1 profile) of a release."""
-    receipt = release.receipt
-    return {
-        "profile": "data-package",
-        "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{release.kind}-{receipt.release_id[:8]}"),
-        "title": f"{release.kind} released by dpublish",
-        "description": " ".join(
-            [*receipt.stamps, receipt.guarantee(), *coverage_of(release).sentences()]
-        ),
-        "counts": what_is_counted(release),
-        "created": receipt.created,
-        "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
-        "resources": [
-            {
-                "name": re.sub(r"[^a-z0-9]+", "-", name.lower()),
-                "path": f"data/{name}.parquet",
-                "format": "parquet",
-                "mediatype": "application/vnd.apache.parquet",
-                "bytes": files[f"data/{name}.parquet"]["bytes"],
-                "hash": f"sha256:{files[f'data/{name}.parquet']['sha256']}",
-                "schema": {"fields": [_field(item) for item in table.schema]},
-            }
-            for name, table in tables.items()
-        ],
-    }
-
-
 def _layout_of(folder: Path) -> Layout | None:
     """Find the layout of a folder that has one of its own."""
     for name, target in _LAYOUTS.items():
@@ -351,20 +319,3 @@ def _read_known(folder: Path, name: str, known: Fingerprint) -> bytes:
     if Fingerprint.of(content) != known:
         raise CorruptRelease(f"{folder}/{name} was changed or cut; ask for the release again")
     return content
-
-
-def _field(item: pa.Field) -> dict[str, str]:
-    if pa.types.is_integer(item.type):
-        kind = "integer"
-    elif pa.types.is_floating(item.type):
-        kind = "number"
-    elif pa.types.is_date(item.type):
-        kind = "date"
-    elif pa.types.is_timestamp(item.type):
-        kind = "datetime"
-    else:
-        kind = "string"
-    described = field_description(item)
-    return {"name": item.name, "type": kind} | (
-        {} if described is None else {"description": described}
-    )

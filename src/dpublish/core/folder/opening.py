@@ -40,7 +40,10 @@ _FREE_BYTES = 256 << 20  # that the tables of any release may take when they are
 _MOST_RATIO = 128  # of what they may take beyond, to what they take on the disk
 _BLOCK = 1 << 20
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
-_TYPES = {pa.int64(), pa.float64(), pa.string(), pa.dictionary(pa.int32(), pa.string())}
+_TYPES = {
+    *(pa.int64(), pa.float64(), pa.string(), pa.dictionary(pa.int32(), pa.string())),
+    *(pa.date32(), pa.timestamp("s"), pa.timestamp("ms")),  # Parquet has no whole seconds
+}
 
 
 class Fingerprint(NamedTuple):

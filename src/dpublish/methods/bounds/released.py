@@ -6,8 +6,10 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
+from dpublish.core.axis_rows import whole_array
 from dpublish.core.codecs import FIGURES, FLOAT, RATE
 from dpublish.core.released import Release, in_metadata
 from dpublish.data.column import NumberColumn
@@ -70,15 +72,20 @@ class BoundsRelease(Release):
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the column and its bounds."""
-        return {
-            "bounds": pa.table(
-                {
-                    "column": pa.array([self.column], pa.string()),
-                    "lower": pa.array([self.lower], pa.float64()),
-                    "upper": pa.array([self.upper], pa.float64()),
-                }
-            )
-        }
+        table = pa.table(
+            {
+                "column": pa.array([self.column], pa.string()),
+                "lower": pa.array([self.lower], pa.float64()),
+                "upper": pa.array([self.upper], pa.float64()),
+            }
+        )
+        declared = self.schema[self.column]
+        if isinstance(declared, DateColumn):
+            ends = np.array([self.lower, self.upper]).astype(np.int64)
+            dates = whole_array(declared.kind, ends)
+            for number, name in enumerate(("lower_date", "upper_date")):
+                table = table.append_column(name, dates.slice(number, 1))
+        return {"bounds": table}
 
     def expected_error(self) -> dict[str, float]:
         """Return the error predicted from public facts."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.beside_labels import every_cell, with_listed_bins
 from dpublish.core.codecs import NOISY_SIZE
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.axes import read_boxes, read_query
@@ -29,7 +30,7 @@ from dpublish.methods.dpcopula.gaussian_copula import (
 )
 from dpublish.methods.dpcopula.intervals import TotalEvidence, count_half_width
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.methods.marginals.released import SMOOTHED, marginal_table
+from dpublish.methods.marginals.released import SMOOTHED, marginal_table, with_value_intervals
 from dpublish.privacy.neighbors import ReplaceRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray
@@ -227,15 +228,20 @@ class DPCopulaRelease(Release):
         names = self.schema.names
         probabilities = [distribution.probabilities for distribution in self.distributions.values()]
         every = np.concatenate(probabilities)
+        values = pa.table(
+            {
+                "column": _repeated(names, [part.size for part in probabilities]),
+                "cell": [label for name in names for label in self.axes[name].labels],
+                "probability": every,
+                "expected_count": every * self.records,
+            }
+        )
         return {
             "marginals": marginal_table(names, self.marginals),
-            "probabilities": pa.table(
-                {
-                    "column": _repeated(names, [part.size for part in probabilities]),
-                    "cell": [label for name in names for label in self.axes[name].labels],
-                    "probability": every,
-                    "expected_count": every * self.records,
-                }
+            "probabilities": with_value_intervals(
+                with_listed_bins(values, "cell", every_cell([self.axes[name] for name in names])),
+                self.marginals,
+                of="expected_count",
             ),
             "correlations": correlation_table(
                 self.ordered, self.correlation, self.matrix, self.deviations

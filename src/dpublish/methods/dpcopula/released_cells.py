@@ -14,6 +14,13 @@ from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.beside_labels import (
+    cell_width,
+    every_cell,
+    with_bins,
+    with_interval,
+    with_listed_bins,
+)
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis
@@ -24,6 +31,7 @@ from dpublish.methods.dpcopula.correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.gaussian_copula import CopulaQuery, box_shares, draw_codes
 from dpublish.methods.dpcopula.released import correlation_table, read_correlation
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, joint_half_width
+from dpublish.methods.marginals.released import with_value_intervals
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
@@ -350,7 +358,8 @@ def _cells(groups: CellGroups) -> pa.Table:
     columns["group_number"] = groups.group_of
     columns["noisy_count"] = groups.counts
     columns["estimated_count"] = groups.estimates
-    return pa.table(columns)
+    table = with_bins(pa.table(columns), groups.categories, along)
+    return with_interval(table, cell_width(groups.rate))
 
 
 def _marginals(groups: CellGroups) -> pa.Table:
@@ -376,7 +385,7 @@ def _probabilities(groups: CellGroups) -> pa.Table:
     every = np.concatenate([np.empty(0), *probabilities])
     owners = _owners(groups, [part.size for part in probabilities])
     sizes = np.maximum(groups.sizes, 0)[owners["group_number"]]
-    return pa.table(
+    table = pa.table(
         {
             **owners,
             "value": pa.array(labels, pa.string()),
@@ -384,6 +393,9 @@ def _probabilities(groups: CellGroups) -> pa.Table:
             "expected_count": every * sizes,
         }
     )
+    table = with_listed_bins(table, "value", every_cell(groups.numbers) * len(groups.marginals))
+    marginals = [marginal for row in groups.marginals for marginal in row]
+    return with_value_intervals(table, marginals, of="expected_count")
 
 
 def _owners(groups: CellGroups, sizes: Sequence[int]) -> dict[str, Any]:

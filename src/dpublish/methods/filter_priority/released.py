@@ -13,6 +13,7 @@ import pyarrow as pa
 from dpublish.accuracy.intervals import count_errors, require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_rows, label_columns
+from dpublish.core.beside_labels import with_bins, with_interval
 from dpublish.core.codecs import FLOAT, RATE
 from dpublish.core.noisy_size import RESERVED
 from dpublish.core.query.axes import read_boxes, read_query
@@ -146,7 +147,9 @@ class FilterPriorityRelease(CellRelease):
             "noisy_count": pa.array(self.counts),
             "weight": pa.array(self.weights),
         }
-        return {"sample": pa.table(columns)}
+        table = with_bins(pa.table(columns), self.axes, self.indices)
+        width = self.expected_error()["all_cells_95"]
+        return {"sample": with_interval(table, width, at_once=True)}
 
     def expected_error(self) -> dict[str, float]:
         """Return the errors of the noisy counts, with probability 95 %."""

@@ -18,6 +18,7 @@ from dpublish.accuracy.intervals import count_errors, half_width
 from dpublish.accuracy.projection import plausible_counts
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column, draw_rows, label_columns
+from dpublish.core.beside_labels import with_bins, with_interval
 from dpublish.core.codecs import AXES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
@@ -157,7 +158,10 @@ class HistogramRelease(CellRelease):
             "noisy_count": pa.array(self.counts),
             "estimated_count": pa.array(self.estimates),
         }
-        return {"counts": pa.table(columns)}
+        table = with_bins(pa.table(columns), self.axes, self.indices())
+        errors, is_sparse = self.expected_error(), self.threshold is not None
+        width = errors["all_cells_95" if is_sparse else "one_cell_95"]
+        return {"counts": with_interval(table, width, at_once=is_sparse)}
 
     def expected_error(self) -> dict[str, float]:
         """Return the errors of the counts, with probability 95 %."""

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import describe_stamps, whole_array
+from dpublish.core.beside_labels import Ends, cell_width, with_interval, with_listed_ends
 from dpublish.core.codecs import FIGURES, NOISY_SIZE, RATE, Codec, optional
-from dpublish.core.grid_counts import GridCounts, first_integers
+from dpublish.core.grid_counts import GridCounts, first_integers, grid_ends, with_grid_bins
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
+from dpublish.data.axis import Axis
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
@@ -229,7 +231,12 @@ class KMeansRelease(Release):
             "noisy_count": self.synopsis.counts,
             "estimated_count": self.synopsis.estimates(),
         }
-        return {"centers": described, "cells": describe_stamps(pa.table(cells), columns)}
+        table = describe_stamps(pa.table(cells), columns)
+        table = with_grid_bins(table, self.box, self.synopsis.sizes, names)
+        return {
+            "centers": described,
+            "cells": with_interval(table, cell_width(self.synopsis.rate)),
+        }
 
     def metadata(self) -> dict[str, Any]:
         """Return the declared fields, and the grid's sizes and noise rates."""
@@ -343,7 +350,22 @@ class TreeKMeansRelease(KMeansRelease):
             ),
             "noisy_count": np.concatenate([tree.root, tree.counts.ravel()]),
         }
-        return {**super().tables(), "marginals": pa.table(pairs)}
+        table = with_interval(pa.table(pairs), cell_width(tree.rate))
+        return {**super().tables(), "marginals": self._with_tree_bins(table)}
+
+    def _with_tree_bins(self, table: pa.Table) -> pa.Table:
+        """Put the ends of bins beside their numbers, for a column and for the one above it."""
+        tree, columns = self.tree, self.box.columns
+        fine, coarse = tree.bins, tree.coarse_bins
+        own = np.arange(fine * coarse) % fine
+        above = np.arange(fine * coarse) // fine
+        bins = [_bins_of(columns[tree.order[0]], fine, np.arange(fine))]
+        parents: list[tuple[Axis | None, Ends | None, int]] = [(None, None, fine)]
+        for child, parent in zip(tree.order[1:], tree.parents[1:], strict=True):
+            bins.append(_bins_of(columns[child], fine, own))
+            parents.append(_bins_of(columns[parent], coarse, above))
+        table = with_listed_ends(table, "bin", bins)
+        return with_listed_ends(table, "parent_bin", parents)
 
     def metadata(self) -> dict[str, Any]:
         """Return what the centers need, the shape of the tree and its noise."""
@@ -408,6 +430,12 @@ def _draw_within(
         return whole_array(column.kind, np.minimum(found, int(column.bounds[1])))
     low, high = column.bounds
     return pa.array(low + (cells + rng.random(cells.size)) / size * (high - low))
+
+
+def _bins_of(column: NumberColumn, size: int, cells: IntArray) -> tuple[Axis, Ends, int]:
+    """Return the ends of some of the equal bins of a column."""
+    ends = grid_ends(column, size)
+    return column.axis(), Ends(*(end.take(pa.array(cells)) for end in ends)), cells.size
 
 
 def _coordinate_names(box: Box) -> list[str]:

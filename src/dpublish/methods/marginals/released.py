@@ -9,9 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from dpublish.accuracy.intervals import require_confidence
+from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.beside_labels import (
+    CONFIDENCE,
+    cell_width,
+    every_cell,
+    with_interval,
+    with_listed_bins,
+)
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.cells import bounded
 from dpublish.core.released import Metadata, Release, Tables, whole_column
@@ -20,7 +27,7 @@ from dpublish.data.query.language import parse_query
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
 from dpublish.methods.histogram.released import Marginal
-from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
+from dpublish.methods.marginals.noisy_marginal import MOST_MERGED, NoisyMarginal
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
 
@@ -150,16 +157,11 @@ class MarginalsRelease(Release):
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the noisy numbers, and the counts and probabilities that follow from them."""
-        names = self.schema.names
-        estimates = {
-            "column": _repeat(names, [axis.size for axis in self.axes]),
-            "value": pa.array([label for axis in self.axes for label in axis.labels]),
-            "estimated_count": pa.array(np.concatenate([m.bins for m in self.marginals])),
-            "probability": pa.array(np.concatenate([m.probabilities for m in self.marginals])),
-        }
+        values = value_table(self.axes, self.marginals)
+        probabilities = np.concatenate([m.probabilities for m in self.marginals])
         return {
-            "marginals": marginal_table(names, self.marginals),
-            "probabilities": pa.table(estimates),
+            "marginals": marginal_table(self.schema.names, self.marginals),
+            "probabilities": values.append_column("probability", pa.array(probabilities)),
         }
 
     def metadata(self) -> dict[str, Any]:
@@ -207,6 +209,51 @@ def marginal_table(names: Sequence[str], marginals: Sequence[NoisyMarginal]) -> 
             "noisy_number": pa.array(np.concatenate([marginal.units for marginal in marginals])),
         }
     )
+
+
+def value_table(axes: Sequence[Axis], marginals: Sequence[NoisyMarginal]) -> pa.Table:
+    """List the values of several columns with their estimated counts and intervals."""
+    table = pa.table(
+        {
+            "column": _repeat([axis.column for axis in axes], [axis.size for axis in axes]),
+            "value": pa.array([label for axis in axes for label in axis.labels]),
+            "estimated_count": pa.array(np.concatenate([m.bins for m in marginals])),
+        }
+    )
+    table = with_listed_bins(table, "value", every_cell(axes))
+    return with_value_intervals(table, marginals, of="estimated_count")
+
+
+def with_value_intervals(
+    table: pa.Table, marginals: Sequence[NoisyMarginal], *, of: str
+) -> pa.Table:
+    """Put the interval of its count beside every value; null where no honest one is known."""
+    none = np.empty(0)
+    widths = np.concatenate([none, *(value_widths(marginal) for marginal in marginals)])
+    if np.isnan(widths).all():
+        return table
+    return with_interval(
+        table, widths, of=of, around=np.concatenate([none, *(m.bins for m in marginals)])
+    )
+
+
+def value_widths(marginal: NoisyMarginal) -> FloatArray:
+    """Return the half-width of the interval of each value's count; NaN where none is known."""
+    if marginal.method in ("identity", "efpa") and not marginal.is_transformed:
+        return np.full(marginal.leaves, cell_width(marginal.rate))
+    widths = np.full(marginal.leaves, np.nan)
+    if marginal.method != "hierarchical" or marginal.leaves > MOST_MERGED:
+        return widths
+    known: dict[bytes, float] = {}  # most values of a tree have the same weights in another order
+    for value in range(marginal.leaves):
+        one = (np.arange(marginal.leaves) == value).astype(np.float64)
+        noise = marginal.noise_weights(one)
+        if noise is not None:
+            same = np.sort(np.abs(noise)).round(12).tobytes()
+            if same not in known:
+                known[same] = half_width(marginal.rate, noise, CONFIDENCE)
+            widths[value] = known[same]
+    return widths
 
 
 def read_marginals(

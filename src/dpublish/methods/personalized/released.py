@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.beside_labels import Ends, insert_interval, with_ends
 from dpublish.core.codecs import FIGURES, Codec
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
@@ -386,7 +387,15 @@ class PersonalizedAnswer(Release):
     def tables(self) -> dict[str, pa.Table]:
         """Return the answer as one row."""
         answer = {"value": pa.array([self.value], pa.int64()), "label": pa.array([self.label])}
-        return {"answer": pa.table(answer)}
+        table = pa.table(answer)
+        if self.statistic == "median":
+            cells = np.array([self.value])
+            return {"answer": with_ends(table, "label", self._axis, cells, cells)}
+        known = self.count(self.query)
+        if known.low is None or known.high is None:
+            return {"answer": table}
+        ends = Ends(*(pa.array([end], pa.float64()) for end in (known.low, known.high)))
+        return {"answer": insert_interval(table, "label", ends)}
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.accuracy.rounding import format_number
+from dpublish.core.beside_labels import HIGH, LOW
 from dpublish.core.released import Release, describe_field, whole_column
 from dpublish.data import schema_file
 from dpublish.errors import CorruptRelease, InvalidParameter, require_count
@@ -174,7 +175,18 @@ def _with_records(table: pa.Table, units: int, factor: float) -> pa.Table:
         f"{format_number(factor, 9)}.",
     )
     values = whole_column(table, "estimated_count") * factor
-    return table.set_column(estimates, records, pa.array(values, pa.float64()))
+    table = table.set_column(estimates, records, pa.array(values, pa.float64()))
+    for name, word in ((LOW, "Lower"), (HIGH, "Upper")):
+        at = table.schema.get_field_index(name)
+        field = describe_field(
+            pa.field(name, pa.float64()),
+            f"{word} end of the interval that holds the weighted count without noise, in records, "
+            "with probability 95 %.",
+            derived="yes",
+        )
+        ends = pa.array(whole_column(table, name) * factor, pa.float64())
+        table = table.set_column(at, field, ends)
+    return table
 
 
 def _with_counts(table: pa.Table) -> pa.Table:

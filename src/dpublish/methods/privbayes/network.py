@@ -16,6 +16,7 @@ import pyarrow as pa
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.accuracy.projection import project_nonnegative
 from dpublish.aggregates.cells import ColumnSet
+from dpublish.core.beside_labels import Along, cell_width, with_interval, with_joints
 from dpublish.core.codecs import Codec
 from dpublish.core.even_draws import draw_evenly
 from dpublish.core.probabilities import add_up, cell_numbers, conditional
@@ -228,7 +229,7 @@ class JointNetwork:
         """Return the noisy counts of all joints, with the labels of their cells."""
         sizes = [joint.size for joint in self.joints]
         labels = [label for axes in self.joint_axes for label in cell_labels(axes)]
-        return pa.table(
+        table = pa.table(
             {
                 "joint": pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int64()),
                 "cell_number": pa.array(
@@ -238,6 +239,9 @@ class JointNetwork:
                 "noisy_count": pa.array(self.counts),
             }
         )
+        joints = [[Along.of(axis) for axis in axes] for axes in self.joint_axes]
+        names = [n for n in self.schema.names if any(x.column == n for one in joints for x in one)]
+        return with_interval(with_joints(table, "cell", joints, names), cell_width(self.rate))
 
     def marginal(self, name: str) -> FloatArray:
         """Estimate the records in each cell of a counted column from all joints that have it.

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.accuracy.intervals import half_width, require_confidence
-from dpublish.accuracy.noise_distribution import noise_variance
+from dpublish.accuracy.intervals import half_width, require_confidence, terms_half_width
+from dpublish.accuracy.noise_distribution import Terms, noise_variance
 from dpublish.accuracy.projection import project_nonnegative, round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_rows
+from dpublish.core.beside_labels import CONFIDENCE, every_cell, with_interval, with_listed_bins
 from dpublish.core.codecs import RATE, Codec
 from dpublish.core.query.axes import read_boxes, read_query
 from dpublish.core.query.cells import bounded
@@ -177,8 +178,34 @@ class PriveletRelease(Release):
         counts = np.concatenate([marginal.counts for marginal in marginals])
         return {
             "coefficients": pa.table({"noisy_coefficient": self.coefficients.ravel()}),
-            "marginals": pa.table({"column": names, "value": labels, "estimated_count": counts}),
+            "marginals": with_interval(
+                with_listed_bins(
+                    pa.table({"column": names, "value": labels, "estimated_count": counts}),
+                    "value",
+                    every_cell(self.axes),
+                ),
+                np.concatenate([self._widths(which) for which in range(len(self.axes))]),
+                of="estimated_count",
+            ),
         }
+
+    def _widths(self, which: int) -> FloatArray:
+        """Return the half-width of the interval (95 %) of the count of each value of a column."""
+        others = [
+            coefficient_weights(np.ones(axis.size)) if is_haar else np.ones(axis.size)
+            for axis, is_haar in zip(self.axes, self.haar, strict=True)
+        ]
+        known: dict[bytes, float] = {}  # values differ in the signs of their weights, most of them
+        widths = np.empty(self.axes[which].size)
+        for value in range(widths.size):
+            one = (np.arange(widths.size) == value).astype(np.float64)
+            own = np.sort(np.abs(coefficient_weights(one) if self.haar[which] else one))
+            if own.tobytes() not in known:
+                weights = [*others[:which], own, *others[which + 1 :]]
+                terms = Terms.of_products(weights, float(self.noise_rate))
+                known[own.tobytes()] = terms_half_width(terms, CONFIDENCE)
+            widths[value] = known[own.tobytes()]
+        return widths
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:

@@ -15,6 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpublish.core.beside_labels import (
+    Piece,
+    cell_width,
+    every_cell,
+    with_interval,
+    with_listed_bins,
+)
 from dpublish.core.probabilities import draw_cells
 from dpublish.core.released import whole_column
 from dpublish.data.axis import Axis
@@ -117,13 +124,18 @@ def table_of(refinements: tuple[Refinement, ...], class_labels: tuple[str, ...])
             sums[name].append(row.ravel())
     kinds = _SUMS if len(class_labels) == 2 else _SUMS[:-1]
     nothing = np.empty(0, dtype=np.int64)
-    return pa.table(
+    table = pa.table(
         {
             "refinement": pa.array(columns["refinement"], pa.int64()),
             **{name: pa.array(columns[name], pa.string()) for name in ("column", "cell", "class")},
             **{name: np.concatenate([nothing, *sums[name]]) for name in kinds},
         }
     )
+    pieces = []
+    for one in refinements:
+        numbers = np.tile(np.arange(one.axis.size), one.sums.shape[1])
+        pieces.append(Piece(one.axis, numbers, numbers))
+    return with_listed_bins(table, "cell", pieces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,13 +189,16 @@ def values_table(values: tuple[ValueCounts, ...]) -> pa.Table:
     """List the counts of all columns, one after the other."""
     nothing = np.empty(0, dtype=np.int64)
     labels = [(one.axis.column, label) for one in values for label in one.axis.labels]
-    return pa.table(
+    table = pa.table(
         {
             "column": pa.array([column for column, _ in labels], pa.string()),
             "value": pa.array([label for _, label in labels], pa.string()),
             "noisy_count": np.concatenate([nothing, *(one.counts for one in values)]),
         }
     )
+    widths = [np.full(one.axis.size, cell_width(one.rate)) for one in values]
+    table = with_listed_bins(table, "value", every_cell([one.axis for one in values]))
+    return with_interval(table, np.concatenate([np.empty(0), *widths]))
 
 
 def read_values(

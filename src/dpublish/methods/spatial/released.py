@@ -16,6 +16,7 @@ from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
 from dpublish.accuracy.projection import round_to_total
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
+from dpublish.core.beside_labels import cell_width, with_ends, with_interval
 from dpublish.core.codecs import BOOL, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize
 from dpublish.core.query.axes import read_query
@@ -217,7 +218,12 @@ class SpatialRelease(Release):
             "noisy_count": pa.array(self.counts),
             "estimated_count": pa.array(self.box_estimates),
         }
-        return {"boxes": pa.table(columns | end_columns(self.axes, self.lows, self.highs))}
+        table = pa.table(columns | end_columns(self.axes, self.lows, self.highs))
+        for axis, first, after in zip(self.axes, self.lows.T, self.highs.T, strict=True):
+            beside = f"last value of {axis.column}"
+            table = with_ends(table, beside, axis, first, after - 1, stem=axis.column)
+        widths = np.array([np.nan if rate is None else cell_width(rate) for rate in self.rates])
+        return {"boxes": with_interval(table, widths[self.levels])}
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dpublish.accuracy.noise_distribution import Terms, quantile
 from dpublish.accuracy.rounding import format_number
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import label_columns
+from dpublish.core.beside_labels import label_positions, with_bins
 from dpublish.core.codecs import AXES, BOOL, RATE, Codec
 from dpublish.core.query.cells import CellCounts
 from dpublish.core.released import CellRelease, in_metadata, in_table
@@ -397,7 +398,19 @@ class StatisticsRelease(CellRelease):
             **label_columns(self.axes, whole),
             "number": pa.array(self.numbers),
         }
-        return {"statistics": self.table(), "noisy": pa.table(noisy)}
+        return {
+            "statistics": self._with_group_bins(self.table()),
+            "noisy": with_bins(pa.table(noisy), self.axes, whole),
+        }
+
+    def _with_group_bins(self, table: pa.Table) -> pa.Table:
+        """Put the ends of bins beside the names of groups; totals have none."""
+        names = table.column_names[: len(self.axes)]
+        cells = [
+            label_positions(axis, table[name].to_pylist())
+            for axis, name in zip(self.axes, names, strict=True)
+        ]
+        return with_bins(table, self.axes, cells, names)
 
     def expected_error(self) -> dict[str, float]:
         """Return the error of each measure (95 %), in groups of 1,000 records where it matters."""

@@ -15,12 +15,12 @@ last line that is not ended by a line break was cut by an interruption and does 
 """
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpublish.core.coverage import coverage_of, what_is_counted
+from dpublish.core.beside_labels import cell_width, with_interval
+from dpublish.core.folder.data_package import PARQUET, describe_table, package_head
 from dpublish.core.folder.folder import Layout, require_format
 from dpublish.core.folder.manifest import SIGNATURE, Differences
 from dpublish.core.folder.opening import (
@@ -61,7 +62,6 @@ from dpublish.methods.streams.listing import (
     StreamManifest,
 )
 from dpublish.methods.streams.released import StreamRelease
-from dpublish.privacy.epsilon import format_epsilon
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, json_bytes, set_times, sync, write_file
 
@@ -92,12 +92,19 @@ def head_hash(folder: Path) -> str:
 
 
 def counts_file(
-    cells: pa.Table, estimate: NDArray[np.float64], released: NDArray[np.int64] | None
+    cells: pa.Table,
+    estimate: NDArray[np.float64],
+    released: NDArray[np.int64] | None,
+    rate: Fraction | None = None,
 ) -> bytes:
-    """Write the content of a step's file of counts."""
+    """Write the content of a step's file of counts.
+
+    With the `rate` of noise that every bin has by itself, the counts have intervals.
+    """
     table = cells.append_column("estimate", pa.array(estimate, pa.float64()))
     if released is not None:
         table = table.append_column("noisy_count", pa.array(released, pa.int64()))
+        table = with_interval(table, None if rate is None else cell_width(rate))
     return parquet_bytes(table)
 
 
@@ -329,30 +336,27 @@ def read_head(folder: Path) -> dict[str, Any]:
 
 def describe_stream(stream: StreamRelease) -> bytes:
     """Write the content of `datapackage.json`: the list of steps, and the counts of all."""
-    receipt = stream.receipt
-    counts = {
-        "name": "counts",
-        "path": [record.file for record in stream.records],
-        "format": "parquet",
-        "mediatype": "application/vnd.apache.parquet",
-    }
+    steps = {"name": "steps", "path": STEPS, "format": "jsonl", "type": "file"}
+    found = [_describe_counts(stream, action) for action in ("published", "repeated")]
     return json_bytes(
-        {
-            "profile": "data-package",
-            "name": re.sub(r"[^a-z0-9]+", "-", f"dpublish-{stream.kind}-{receipt.release_id[:8]}"),
-            "title": f"{stream.kind} released by dpublish",
-            "description": " ".join(
-                [*receipt.stamps, receipt.guarantee(), *coverage_of(stream).sentences()]
-            ),
-            "counts": what_is_counted(stream),
-            "created": receipt.created,
-            "keywords": ["differential privacy", f"epsilon {format_epsilon(receipt.epsilon)}"],
-            "resources": [
-                {"name": "steps", "path": STEPS, "format": "jsonl"},
-                *([counts] if stream.records else []),
-            ],
-        }
+        package_head(stream) | {"resources": [steps, *(one for one in found if one is not None)]}
     )
+
+
+def _describe_counts(stream: StreamRelease, action: str) -> dict[str, Any] | None:
+    """Describe the files of the steps that published, or of those that did not."""
+    records = [record for record in stream.records if record.action == action]
+    if not records:
+        return None
+    found: dict[str, Any] = {
+        "name": "counts" if action == "published" else "repeated-counts",
+        "path": [record.file for record in records],
+        **PARQUET,
+    }
+    with suppress(CorruptRelease):  # a file that is missing or damaged is told when it is read
+        table = stream.table(records[-1].time)
+        found["schema"] = describe_table(stream.schema, "counts", table)
+    return found
 
 
 LAYOUT = Layout(

@@ -178,6 +178,18 @@ class StreamRelease(CellRelease):
             return {}
         return {f"{partition_name(self.records[-1].time)}/counts": self.table()}
 
+    def tables_to_read(self) -> dict[str, pa.Table]:
+        """Return the list of steps, and the counts of all steps as one table."""
+        counts = []
+        for record in self.records:
+            table = self.table(record.time)
+            times = pa.array([record.time], pa.string()).take(pa.array([0] * table.num_rows))
+            counts.append(table.add_column(0, "time", times))
+        if not counts:
+            return {"steps": self.steps()}
+        joined = pa.concat_tables(counts, promote_options="default")
+        return {"counts": joined, "steps": self.steps()}
+
     def metadata(self) -> dict[str, Any]:
         """Return axes, and the steps in which people are hidden."""
         return {

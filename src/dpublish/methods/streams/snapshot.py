@@ -16,6 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.aggregates.counts import Counts
+from dpublish.core.axis_rows import label_columns
+from dpublish.core.beside_labels import with_bins
 from dpublish.core.method import Method
 from dpublish.core.noisy_size import RESERVED as RESERVED_BY_HISTOGRAMS
 from dpublish.core.released import Release
@@ -96,13 +98,9 @@ class Bins:
         return prod(self.shape)
 
     def cells(self) -> pa.Table:
-        """List the bins in order, with the label of each along each axis."""
+        """List the bins in order: the label of each along each axis, and its ends."""
         positions = np.unravel_index(np.arange(self.size), self.shape)
-        labels = [
-            pa.DictionaryArray.from_arrays(pa.array(at.astype(np.int32)), pa.array(axis.labels))
-            for at, axis in zip(positions, self.axes, strict=True)
-        ]
-        return pa.table(labels, names=list(self.names))
+        return with_bins(pa.table(label_columns(self.axes, positions)), self.axes, positions)
 
 
 @dataclass(frozen=True)

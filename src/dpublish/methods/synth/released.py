@@ -14,6 +14,13 @@ import pyarrow as pa
 from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance, quantile, sum_quantile
 from dpublish.core.answer import Answer
+from dpublish.core.beside_labels import (
+    Along,
+    as_derived,
+    cell_width,
+    with_interval,
+    with_joints,
+)
 from dpublish.core.codecs import NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import MAX_STREAMED_ROWS, NoisySize
 from dpublish.core.query.cells import bounded
@@ -35,7 +42,8 @@ from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, requ
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.histogram.released import Marginal
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
-from dpublish.methods.marginals.released import marginal_table, read_marginals
+from dpublish.methods.marginals.released import marginal_table, read_marginals, value_table
+from dpublish.methods.synth.class_names import class_names, with_class_values
 from dpublish.methods.synth.classes import ColumnClasses
 from dpublish.methods.synth.fit import Fitted
 from dpublish.methods.synth.junction_tree import Columns, JunctionTree
@@ -505,12 +513,35 @@ class SynthRelease(Release):
 
     def tables(self) -> dict[str, pa.Table]:
         """Return marginals, classes, noisy tables and the fitted distribution as tables."""
+        axes = [self.schema[name].axis() for name in self.names]
+        counts, model = self._count_table(), self._model_table()
+        widths = [np.full(one.counts.size, cell_width(one.rate)) for one in self.counted]
+        counts = with_joints(
+            counts,
+            "cell_number",
+            [self._along(one.columns, one.levels) for one in self.counted],
+            self.names,
+        )
+        model = with_joints(
+            model,
+            "cell_number",
+            [self._along(one, [self.levels[i] for i in one]) for one in self.cliques],
+            self.names,
+        )
         return {
+            "values": as_derived(value_table(axes, self.marginals)),
             "marginals": marginal_table(self.names, self.marginals),
-            "classes": _class_table(self.names, self.classes),
-            "counts": self._count_table(),
-            "model": self._model_table(),
+            "classes": with_class_values(_class_table(self.names, self.classes), axes),
+            "counts": with_interval(counts, np.concatenate([np.empty(0), *widths])),
+            "model": model,
         }
+
+    def _along(self, columns: Sequence[int], levels: Sequence[int]) -> list[Along]:
+        """Name the classes of each column of a table on the level that it takes."""
+        return [
+            class_names(self.schema[self.names[number]], self.classes[number].levels[level])
+            for number, level in zip(columns, levels, strict=True)
+        ]
 
     def _count_table(self) -> pa.Table:
         sizes = [table.counts.size for table in self.counted]

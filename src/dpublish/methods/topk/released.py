@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.beside_labels import cell_width, with_bins, with_interval
 from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.query.cells import bounded
 from dpublish.core.released import Release, in_metadata, in_table
@@ -98,7 +99,12 @@ class TopKRelease(Release):
             columns = {"rank": np.arange(1, len(self.chosen) + 1), **columns}
         if self.counts is not None:
             columns["noisy_count"] = self.counts
-        return {"values": pa.table(columns)}
+        table = with_bins(pa.table(columns), [self.axis], [self.chosen], ["value"])
+        return {
+            "values": table
+            if self.noise_rate is None
+            else with_interval(table, cell_width(self.noise_rate))
+        }
 
     def expected_error(self) -> dict[str, float]:
         """Return the error predicted from public facts."""

@@ -13,6 +13,13 @@ import pyarrow as pa
 from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance
 from dpublish.core.answer import Answer
+from dpublish.core.beside_labels import (
+    Ends,
+    bin_ends,
+    cell_width,
+    with_interval,
+    with_listed_ends,
+)
 from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.prediction import encode_rows, label_rows
 from dpublish.core.query.axes import read_query
@@ -238,8 +245,9 @@ class DecisionTreeRelease(Release):
             "noisy_size": pa.array([self.sizes.get(n) for n in numbers], pa.int64()),
             "predicted": label_rows(self.classes, self.predicted),
         }
+        table = self._with_condition_ends(pa.table(nodes))
         if self.counts is None:
-            return {"nodes": pa.table(nodes)}
+            return {"nodes": table}
         width = self.classes.size
         class_numbers = np.tile(np.arange(width, dtype=np.int64), len(self.shape.leaves))
         counts = {
@@ -248,7 +256,18 @@ class DecisionTreeRelease(Release):
             "class": pa.array(self.classes.labels, pa.string()).take(pa.array(class_numbers)),
             "noisy_count": self.counts.ravel(),
         }
-        return {"nodes": pa.table(nodes), "counts": pa.table(counts)}
+        rates = [self.count_rates[self.shape.depths[leaf]] for leaf in self.shape.leaves]
+        widths = np.repeat([cell_width(rate) for rate in rates], width)
+        return {"nodes": table, "counts": with_interval(pa.table(counts), widths)}
+
+    def _with_condition_ends(self, table: pa.Table) -> pa.Table:
+        """Put the ends of a node's range beside its condition, if that is about numbers."""
+        runs: list[tuple[Axis | None, Ends | None, int]] = [(None, None, 1)]
+        for branches in self.branches.values():
+            axis = self.schema[branches.column].axis()
+            first, after = np.array(branches.runs(axis.size)).T
+            runs.append((axis, bin_ends(axis, first, after - 1), first.size))
+        return with_listed_ends(table, "condition", runs)
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:

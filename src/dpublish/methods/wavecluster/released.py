@@ -15,8 +15,9 @@ from dpublish.accuracy.rounding import format_number
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import describe_stamps, whole_array
+from dpublish.core.beside_labels import cell_width, with_interval
 from dpublish.core.codecs import FIGURES, FLOAT, RATE, Codec, optional
-from dpublish.core.grid_counts import GridCounts
+from dpublish.core.grid_counts import GridCounts, with_grid_bins
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.batch import Batch
 from dpublish.data.box import Box
@@ -213,12 +214,12 @@ class LabeledCells:
             "noisy_count": self.counts,
             "cluster": pa.array(self.cell_labels, mask=self.cell_labels == NO_CLUSTER),
         }
+        columns = dict(zip(self.box.names, self.box.columns, strict=True))
+        table = describe_stamps(pa.table(cells), columns)
         return {
             "clusters": pa.table(clusters),
             "coefficients": pa.table({"coefficient_number": numbers, "cluster": inside}),
-            "cells": describe_stamps(
-                pa.table(cells), dict(zip(self.box.names, self.box.columns, strict=True))
-            ),
+            "cells": with_grid_bins(table, self.box, self.grid.sizes, self.box.names),
         }
 
 
@@ -314,6 +315,13 @@ class WaveClusterRelease(LabeledCells, Release):
     @cached_property
     def _grid_counts(self) -> GridCounts:
         return GridCounts(self.box, self.grid.sizes, self.counts, self.noise_rate)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return clusters, coefficients and cells; counts with intervals if noise is known."""
+        found = super().tables()
+        if self.noise_rate is not None:
+            found["cells"] = with_interval(found["cells"], cell_width(self.noise_rate))
+        return found
 
     @classmethod
     def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
 from dpublish.methods.streams.folder import counts_file, head_of, is_current
 from dpublish.methods.streams.listing import StepRecord, clean_label, label_problem
 from dpublish.methods.streams.method import StreamMethod
+from dpublish.methods.streams.released import FREE_STANDING
 from dpublish.methods.streams.stream import Step, Stream
 from dpublish.privacy.epsilon import ExactNumber
 from dpublish.publishing.streams.delivery import (
@@ -285,7 +286,9 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         return open_snapshot(snapshot, schema, self.stream.bins.names, steps)
 
     def _commit(self, stream: Stream, step: Step, label: str) -> None:
-        content = counts_file(stream.bins.cells(), step.estimate, step.released)
+        is_free_standing = stream.receipt.settings.get("static") == FREE_STANDING
+        rate = step.epsilon / stream.method.contribution if is_free_standing else None
+        content = counts_file(stream.bins.cells(), step.estimate, step.released, rate)
         record = StepRecord(
             number=step.number,
             time=label,

@@ -1,0 +1,112 @@
+"""Every release folder is a data package that other tools accept, and that says what it holds."""
+
+import json
+import tomllib
+
+import frictionless
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpublish.core.folder.folder import load
+from dpublish.core.registry import make_method
+from dpublish.data.schema_file import from_dict
+from dpublish.data.sources import open_table
+from dpublish.privacy.budget import Budget
+from dpublish.randomness import seeded
+from method_examples import CASES, SCHEMA, SCHEMA_TEXT, arrow_table
+
+STATED = """
+[publication]
+title = "People of four towns"
+description = "A survey of heights."
+license = "CC-BY-4.0"
+contact = "statistics@town.example"
+source = "https://town.example/survey"
+publisher = "Office of the town"
+"""
+TOWNS = from_dict(
+    tomllib.loads(
+        STATED
+        + SCHEMA_TEXT.replace("bounds = [100, 220]", 'bounds = [100, 220]\nmeasured_in = "cm"')
+    )
+)
+
+
+def publish(name, settings, schema=SCHEMA, epsilon=3):
+    method = make_method(name, settings)
+    schema = method.prepare(schema) if hasattr(method, "prepare") else schema
+    budget = method.budget(epsilon) if hasattr(method, "budget") else Budget.seeded(epsilon)
+    return method.release(open_table(arrow_table(), schema), budget=budget, rng=seeded(5))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    release = publish("histogram", {"columns": ("height", "sex")}, TOWNS)
+    return release.save(tmp_path_factory.mktemp("package") / "out")
+
+
+def descriptor_of(folder):
+    return json.loads((folder / "datapackage.json").read_text())
+
+
+def errors_of(folder):
+    report = frictionless.validate(str(folder / "datapackage.json"))
+    return [error.message for part in (report, *report.tasks) for error in part.errors]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), CASES, ids=[f"{name}-{number}" for number, (name, _) in enumerate(CASES)]
+)
+def test_every_method_makes_a_package_that_frictionless_accepts(name, settings, tmp_path):
+    folder = publish(name, settings).save(tmp_path / "out")
+    assert errors_of(folder) == []
+    for resource in descriptor_of(folder)["resources"]:
+        fields = resource["schema"]["fields"]
+        table = pq.read_table(folder / resource["path"])
+        assert [field["name"] for field in fields] == table.column_names
+        assert [f["name"] for f in fields if not f.get("description", "").endswith(".")] == []
+    assert load(folder).tables().keys() == publish(name, settings).tables().keys()
+
+
+def test_frictionless_notices_a_table_that_is_not_as_described(folder, tmp_path):
+    copy = publish("histogram", {"columns": ("height",)}).save(tmp_path / "out")
+    path = copy / "data" / "counts.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(0, "cell_number", pa.array(["x"] * table.num_rows)), path)
+    assert any("Type error" in message for message in errors_of(copy))
+
+
+def test_the_package_states_what_the_schema_states(folder):
+    found = descriptor_of(folder)
+    assert found["title"] == "People of four towns"
+    assert found["description"].startswith("A survey of heights. NOT PRIVATE")
+    assert found["licenses"] == [{"name": "CC-BY-4.0"}]
+    assert found["sources"] == [
+        {"title": "https://town.example/survey", "path": "https://town.example/survey"}
+    ]
+    assert found["contributors"] == [
+        {"title": "Office of the town", "role": "publisher"},
+        {
+            "title": "statistics@town.example",
+            "email": "statistics@town.example",
+            "role": "contact",
+        },
+    ]
+    units = {f["name"]: f.get("unit") for f in found["resources"][0]["schema"]["fields"]}
+    assert [units[name] for name in ("height", "height_low", "height_high")] == ["cm"] * 3
+    assert units["noisy_count"] is units["sex"] is None
+    assert errors_of(folder) == []
+
+
+def test_nothing_is_stated_where_the_schema_states_nothing(tmp_path):
+    found = descriptor_of(publish("histogram", {"columns": ("sex",)}).save(tmp_path / "out"))
+    assert not {"licenses", "sources", "contributors"} & found.keys()
+    assert found["title"] == "histogram released by dpublish"
+
+
+def test_what_is_stated_changes_no_number_and_comes_back(folder):
+    plain = publish("histogram", {"columns": ("height", "sex")})
+    assert load(folder).tables() == plain.tables()
+    assert load(folder).schema.publication == TOWNS.publication
+    assert load(folder).schema["height"].measured_in == "cm"
