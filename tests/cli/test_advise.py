@@ -2,11 +2,13 @@
 
 import shlex
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from pyarrow import csv
 
 from dpublish import datasets, load
+from dpublish.core.catalog import CATALOG, STREAMS
 from dpublish.core.registry import list_methods
 from dpublish.data.schema_file import dumps_toml
 from dpublish.ledger.ledger import Ledger
@@ -199,3 +201,14 @@ def test_one_method_tells_its_standing(run):
     only = run("methods", "--task", "ranking").out
     assert "topk" in only
     assert "baselines" not in only
+
+
+def test_the_page_of_methods_groups_them_alike():
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    for standing, title in (
+        ("default", "default of its task"),
+        ("alternative", "alternative: suits some tables better"),
+        ("baseline", "baseline of the literature, to compare with"),
+    ):
+        names = [name for name, each in {**CATALOG, **STREAMS}.items() if each.standing == standing]
+        assert f"| {title} | {', '.join(f'`{name}`' for name in names)} |" in page

@@ -293,3 +293,35 @@ def test_what_is_spent_on_a_record_depends_on_the_unit():
     assert Facts(CENSUS, goal, Fraction(1)).record_epsilon == 1
     assert Facts(HOSPITAL, goal, Fraction(1)).record_epsilon == Fraction(1, CONTRIBUTION)
     assert propose(Facts(CENSUS, goal, Fraction(1)))[0].name == "synth"
+
+
+@pytest.mark.parametrize(
+    ("bins", "n_records", "named"),
+    [(10, 20_000, "histogram"), (100, 20_000, "ag"), (100, 4_000, "synth")],
+)
+def test_a_map_is_counted_as_finely_as_its_records_allow(bins, n_records, named):
+    plane = Schema(tuple(column(name, "numeric", bounds=[0, 1], bins=bins) for name in "xy"))
+    advice = advise(plane, "counts:x,y", n_records=n_records, epsilon="1")
+    assert advice.choices[0].name == named
+
+
+@pytest.mark.parametrize(
+    ("goal", "n_records", "named"),
+    [
+        ("counts:age,sex,region", 2_000, "histogram"),
+        ("counts:age,sex,region", 300, "synth"),
+        ("rows", 500, "dpcopula-hybrid"),
+        ("rows", 20_000, "synth"),
+        ("rows", 50, "synth"),
+        ("rows:sex,work", 150, "synth"),  # no numbers to correlate
+    ],
+)
+def test_the_method_follows_the_records_for_each_cell_or_value(goal, n_records, named):
+    assert advise(CENSUS, goal, n_records=n_records, epsilon="1").choices[0].name == named
+
+
+def test_one_long_column_with_few_records_is_left_to_a_model():
+    long = Schema((column("x", "numeric", bounds=[0, 1], bins=500),))
+    for n_records, named in ((None, "histogram"), (10_000, "synth"), (100_000, "histogram")):
+        advice = advise(long, "counts:x", n_records=n_records, epsilon="1")
+        assert advice.choices[0].name == named

@@ -22,8 +22,19 @@ MOST_CELLS = 100_000
 """Cells of a histogram beyond which counts are advised from a model, whatever the size."""
 MOST_NUMBERS = 4
 """Columns of which statistics are advised at once; more would share epsilon too thinly."""
+RECORDS_PER_CELL = 5
+"""Records times epsilon for each cell from which on a histogram beats a model of it."""
+RECORDS_PER_BOX = 11
+"""The same for two columns of numbers, where an adaptive grid is the rival."""
+SPARSE_BOXES = 0.5
+"""Records times epsilon for each cell below which a model beats an adaptive grid, too."""
 LONG_COLUMN = 128
-"""Values from which on `marginals` counts runs of values, too."""
+"""Values from which on a column alone may be better counted by a model or by runs of values."""
+RECORDS_PER_VALUE = 100
+"""The same as `RECORDS_PER_CELL`, for one long column."""
+FEW_RECORDS = (5, 18)
+"""Records times epsilon for each value of all columns between which a copula beats synth."""
+_MOST_VALUES = 32  # of a column, as synth counts them
 FEW_STEPS = 10
 """Steps of a stream up to which each gets a histogram of its own."""
 TOP = 10
@@ -56,6 +67,12 @@ class Facts:
         """Count the combinations of values of some columns."""
         return prod(self.schema[name].size for name in names)
 
+    def records_per(self, cells: int) -> float | None:
+        """Return records times epsilon for each of so many cells, if the size is known."""
+        if self.n_records is None:
+            return None
+        return self.n_records * float(self.record_epsilon) / cells
+
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of numbers among those of the goal; dates are none."""
@@ -74,6 +91,7 @@ class Proposal:
             says how good the release is for this goal.
         per: Figure by which that one is divided first.
         notes: What the owner should know, or confirm, before running it.
+        may_yield: Whether the next proposal is taken if this one cannot be published.
     """
 
     name: str
@@ -82,6 +100,7 @@ class Proposal:
     useful: tuple[str, float] | None = None
     per: str | None = None
     notes: tuple[str, ...] = field(default=())
+    may_yield: bool = False
 
 
 def is_number(schema: Schema, name: str) -> bool:
@@ -130,14 +149,31 @@ def _rows(facts: Facts) -> tuple[Proposal, ...]:
     named = _columns_setting(facts)
     names = facts.columns
     if len(names) == 1:
-        return (_histogram_or_marginals(facts, names),)
+        return (_one_column(facts, names),)
     synth = Proposal(
         "synth",
         named,
         f"you want rows of {listed(names)} for any use: synth counts every column, chooses the "
         "tables of several columns that matter most, and joins them into one model",
     )
-    return (synth,)
+    if not _suits_copula(facts):
+        return (synth,)
+    copula = Proposal(
+        "dpcopula-hybrid",
+        named,
+        f"the records are few for the values of {listed(names)} at this epsilon: dpcopula-hybrid "
+        "joins noisy marginals by correlations, which cost less than the tables of synth",
+        may_yield=True,
+    )
+    return copula, synth
+
+
+def _suits_copula(facts: Facts) -> bool:
+    """Check whether records are too few for tables, and numbers stand beside categories."""
+    values = sum(min(_MOST_VALUES, facts.schema[name].size) for name in facts.columns)
+    each = facts.records_per(values)
+    is_mixed = 0 < len(facts.numbers) < len(facts.columns)
+    return each is not None and is_mixed and FEW_RECORDS[0] <= each < FEW_RECORDS[1]
 
 
 def _counts(facts: Facts) -> tuple[Proposal, ...]:
@@ -145,7 +181,7 @@ def _counts(facts: Facts) -> tuple[Proposal, ...]:
     if not facts.goal.columns and len(names) > 1:
         return _counts_of_each(facts)
     if len(names) == 1:
-        return (_histogram_or_marginals(facts, names),)
+        return (_one_column(facts, names),)
     cells = facts.cells(names)
     histogram = _histogram(facts, names)
     synth = Proposal(
@@ -155,14 +191,36 @@ def _counts(facts: Facts) -> tuple[Proposal, ...]:
         "columns and the tables of a few of them that matter most, and answers the rest from a "
         "model",
     )
-    return (histogram,) if cells <= _affordable_cells(facts) else (synth, histogram)
+    if _suits_adaptive_grid(facts, names):
+        return _adaptive_grid(facts, names), histogram
+    return (histogram,) if cells <= _affordable_cells(facts, names) else (synth, histogram)
 
 
-def _affordable_cells(facts: Facts) -> float:
-    """Return how many cells a histogram may have before most of their counts are noise."""
+def _affordable_cells(facts: Facts, names: Sequence[str]) -> float:
+    """Return how many cells a histogram may have before a model is more precise."""
     if facts.n_records is None:
         return MOST_CELLS
-    return min(MOST_CELLS, facts.n_records * float(facts.record_epsilon))
+    is_plane = len(names) == 2 and all(is_number(facts.schema, name) for name in names)
+    each = RECORDS_PER_BOX if is_plane else RECORDS_PER_CELL
+    return min(MOST_CELLS, facts.n_records * float(facts.record_epsilon) / each)
+
+
+def _suits_adaptive_grid(facts: Facts, names: Sequence[str]) -> bool:
+    """Check whether two numbers make a map with neither many nor few records in a cell."""
+    each = facts.records_per(facts.cells(names))
+    is_plane = len(names) == 2 and all(is_number(facts.schema, name) for name in names)
+    return is_plane and each is not None and SPARSE_BOXES <= each <= RECORDS_PER_BOX
+
+
+def _adaptive_grid(facts: Facts, names: Sequence[str]) -> Proposal:
+    return Proposal(
+        "ag",
+        {"columns": ",".join(names)},
+        f"{listed(names)} are numbers with {facts.cells(names):,} cells, about "
+        f"{(facts.n_records or 0) / facts.cells(names):,.1f} records in each: ag counts boxes that "
+        "are finer where records are dense",
+        may_yield=True,
+    )
 
 
 def _counts_of_each(facts: Facts) -> tuple[Proposal, ...]:
@@ -181,18 +239,18 @@ def _counts_of_each(facts: Facts) -> tuple[Proposal, ...]:
     return (marginals,)
 
 
-def _histogram_or_marginals(facts: Facts, names: Sequence[str]) -> Proposal:
-    """Count one column: value by value, or runs of values where it is long."""
+def _one_column(facts: Facts, names: Sequence[str]) -> Proposal:
+    """Count one column: value by value, or by a model where it is long and records are few."""
     (name,) = names
-    column = facts.schema[name]
-    if column.size <= LONG_COLUMN or column.kind == "category":
+    size = facts.schema[name].size
+    each = facts.records_per(size)
+    if size <= LONG_COLUMN or each is None or each >= RECORDS_PER_VALUE:
         return _histogram(facts, names)
     return Proposal(
-        "marginals",
+        "synth",
         {"columns": name},
-        f"{name} has {column.size:,} ordered values: marginals also counts runs of values, so "
-        "that ranges are precise",
-        useful=("range_count_95_per_record", 0.01),
+        f"{name} has {size:,} values, many for the number of records at this epsilon: synth joins "
+        "values too rare to stand out of their noise",
     )
 
 
@@ -203,7 +261,7 @@ def _histogram(facts: Facts, names: Sequence[str]) -> Proposal:
     why = f"{listed(names)} {what} {cells:,} {'values' if len(names) == 1 else 'cells'}"
     if facts.n_records is not None:
         why += f", about {facts.n_records / cells:,.1f} records in each"
-    if cells > _affordable_cells(facts):
+    if len(names) > 1 and cells > _affordable_cells(facts, names):
         settings["threshold"] = "auto"
         why += ": histogram publishes those whose noisy count stands out"
         return Proposal("histogram", settings, why, useful=None)

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os import PathLike, fspath
@@ -219,11 +218,13 @@ class _Advised:
 
         A second method that cannot be published like this is left out.
         """
-        first, *others = propose(facts)
-        found = [_plan(facts, first)]
-        for proposal in others:
-            with suppress(InvalidParameter):
+        found: list[_Planned] = []
+        for proposal in propose(facts):
+            try:
                 found.append(_plan(facts, proposal))
+            except InvalidParameter:
+                if not found and not proposal.may_yield:
+                    raise
         choices = tuple(_choice(facts, *each, path) for each in found)
         proposal, _, planned = found[0]
         is_useful = None if facts.n_records is None else _is_useful(proposal, planned)
