@@ -80,6 +80,7 @@ _HOME = {
     "ValueMap": "dpublish.data.column_function",
     "WaveBaseline": "dpublish.methods.wavecluster.baseline",
     "Weighting": "dpublish.methods.personalized.weighting",
+    "advise": "dpublish.planning.advise",
     "column": "dpublish.data.schema",
     "evaluate": "dpublish.evaluation.evaluate",
     "list_methods": "dpublish.core.registry",
