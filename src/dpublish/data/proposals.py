@@ -62,6 +62,30 @@ class Proposal:
         return self.role == "publish" and not self.ask
 
     @property
+    def summary(self) -> str:
+        """What is proposed, in a few words.
+
+        >>> propose("age").summary, propose("sex").summary, propose("email").summary
+        ('integer, 0 to 120 in 24 bins', 'category, 2 values or other', 'left out')
+        """
+        if self.role != "publish":
+            return "left out"
+        kind = self.kind or "kind unknown"
+        return f"{kind}, {self._domain}" if self.settings else f"{kind}; to be asked"
+
+    @property
+    def _domain(self) -> str:
+        if "values" in self.settings:
+            other = " or other" if "other" in self.settings else ""
+            return f"{len(self.settings['values'])} values{other}"
+        edges = self.settings.get("cuts", self.settings.get("bounds"))
+        number = len(edges) - 1 if "cuts" in self.settings else self.settings.get("bins")
+        bins = (
+            f" in {number} bins" if isinstance(number, int) else f" by {number}" if number else ""
+        )
+        return f"{edges[0]} to {edges[-1]}{bins}"
+
+    @property
     def needs_period(self) -> bool:
         """Whether what is open is the period of the table, which columns of dates share."""
         is_dated = self.kind in DATES or self.fact == "year"
