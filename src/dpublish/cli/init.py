@@ -22,7 +22,7 @@ from dpublish.cli.source_options import sql_option, table_option
 from dpublish.data.column_answer import FORMS
 from dpublish.data.peek import PEEK_STAMP, Glimpse, peek
 from dpublish.data.sources import proposable_columns
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, require_known
 from dpublish.planning.start import Start, split_names, split_said
 from dpublish.planning.start_files import (
     Prepared,
@@ -166,6 +166,8 @@ def _given(
     for option, sign, texts in (("--column", "", said), ("--codes", "@", codes)):
         for text in texts:
             pair = split_said(text, start.by_name)
+            if pair is None and "=" in text:
+                require_known("column", text.partition("=")[0].strip(), start.by_name)
             if pair is None:
                 raise InvalidParameter(
                     f"{option} {text!r} must look like NAME=..., with the name of a column"
@@ -193,8 +195,18 @@ def _begin(start: Start, files: StartFiles, given: Mapping[str, str]) -> tuple[S
     resumed = len(start.answers)
     start = start.without(*given)
     for key in sorted(given, key=answer_order):
-        start = start.answered(key, given[key])
+        try:
+            start = start.answered(key, given[key])
+        except InvalidParameter as refusal:
+            raise InvalidParameter(f"{_option_of(key)}: {refusal}") from None
     return start, resumed
+
+
+def _option_of(key: str) -> str:
+    """Name the option that an answer was given with."""
+    if key.startswith(COLUMN):
+        return f"--column {key.removeprefix(COLUMN)}"
+    return f"--{'dates' if key == 'period' else key}"
 
 
 def _look(start: Start, files: StartFiles) -> dict[str, Glimpse]:
@@ -213,6 +225,7 @@ def _introduce(
     say_table(("column", "proposal", "why"), rows)
     say()
     if glimpses:
+        say("With --peek you see some values; nothing is taken from them.")
         say(PEEK_STAMP)
         say_table(("column", "values"), [(n, one.describe()) for n, one in glimpses.items()])
         say()

@@ -418,7 +418,10 @@ def _keep(
         and (each.column in own or _is_kept(each, listed))
     )
     if not kept:
-        raise InvalidParameter("no column is left; keep at least one")
+        raise InvalidParameter(
+            "no column is left to publish; keep at least one, or list the values of one that is "
+            "left out if they are few and public: NAME=a,b,c"
+        )
     return kept
 
 

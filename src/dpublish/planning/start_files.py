@@ -7,13 +7,15 @@ where it was.  Nothing here reads a row, and nothing is spent.
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpublish.data.code_list import read_code_list
 from dpublish.data.draft import column_text, one_line
+from dpublish.data.proposals import DATES
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import parse_schema, toml_key, toml_value
 from dpublish.errors import InputError, InvalidParameter
@@ -190,7 +192,8 @@ def schema_text(start: Start, files: StartFiles) -> str:
             settings["unit_name"] = unit.noun
     lines = "".join(f"{key} = {toml_value(value)}\n" for key, value in settings.items())
     blocks = [
-        column_text(x.name, x.settings, x.why, _comments(x.settings)) for x in start.described
+        column_text(x.name, x.settings, x.why, _comments(x.settings, start.folder))
+        for x in start.described
     ]
     left = [
         f"# {one_line(name) or '(no name)'}: {one_line(why)}\n"
@@ -200,14 +203,14 @@ def schema_text(start: Start, files: StartFiles) -> str:
     return "\n".join([head, lines, *blocks, *tail])
 
 
-def _comments(settings: Any) -> list[str]:
-    """Offer the groups of a code list, which may be in its other columns."""
+def _comments(settings: Mapping[str, Any], folder: Path) -> list[str]:
+    """Offer what the owner may add: groups of a code list, or another period of bins."""
     values = settings.get("values")
-    if isinstance(values, str):
+    if isinstance(values, str) and read_code_list(folder / values).others(None):
         return [
             f"# taxonomy = {toml_value(values)}  # if its other columns are groups, finest first"
         ]
-    if settings["kind"] in ("date", "datetime") and "bins" not in settings:
+    if settings["kind"] in DATES and "bins" not in settings:
         return [
             '# bins = "month"  # or "day", "week", "quarter", "year"; the bounds choose if absent'
         ]

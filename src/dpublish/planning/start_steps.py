@@ -1,5 +1,6 @@
 """What a guided start asks its owner, step by step, in words."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,14 +149,16 @@ def period_step(dated: Sequence[Proposal]) -> Step:
 def column_step(proposal: Proposal) -> Step:
     """Ask for what only the owner knows of a column."""
     name = proposal.column
-    quoted = f"{name}=0..100 by 5" if proposal.kind in NUMBERS else f"{name}=a,b,c"
-    codes = "" if proposal.kind in NUMBERS else f', or --codes "{name}=codes.csv"'
-    hints = (f"{proposal.why}.",) if proposal.why else ()
+    has_numbers = proposal.kind in NUMBERS
+    option = f"--column {shlex.quote(f'{name}=0..100 by 5' if has_numbers else f'{name}=a,b,c')}"
+    if not has_numbers:
+        option += f", or --codes {shlex.quote(f'{name}=codes.csv')}"
+    hints = (f"{proposal.why[0].upper()}{proposal.why[1:]}.",) if proposal.why else ()
     return Step(
         COLUMN + name,
         f"{name}: {proposal.ask or 'what are its values?'}; or {SKIP}",
         hints,
-        option=f'--column "{quoted}"{codes}',
+        option=option,
         column=name,
     )
 
