@@ -83,4 +83,6 @@ def talk(words, answers, folder):
             raise AssertionError(f"one prompt more than answers:\n{terminal.shown}")
         terminal.answer(answers[given])
         given += 1
-    return Talk(terminal.shown, terminal.close(), given)
+    done = Talk(terminal.shown, terminal.close(), given)
+    assert given == len(answers), f"it ended after {given} answers:\n{done.shown}"
+    return done

@@ -67,8 +67,8 @@ def clinic(patients: int = 2_000, *, seed: int = 2024) -> pa.Table:
         "admitted": _dates(days),
         "discharged": _holes(_dates(days + stays), 0.03, rng),
         "is_emergency": np.where(rng.random(size) < 0.3, "1", "0"),
-        "heart_rate": _holes(_whole(rng.normal(76, 12, size)), 0.05, rng),
-        "systolic_bp": _holes(_whole(pressure), 0.05, rng),
+        "heart_rate": _holes(_rounded(rng.normal(76, 12, size)), 0.05, rng),
+        "systolic_bp": _holes(_rounded(pressure), 0.05, rng),
         "bmi": _holes(np.round(rng.normal(26, 4.5, size), 1).astype(np.str_), 0.1, rng),
         "insurance": base["insurance"],
         "satisfaction": _holes(rng.integers(1, 6, size).astype(np.str_), 0.4, rng),
@@ -123,7 +123,7 @@ def _dates(days: NDArray[np.datetime64]) -> list[str]:
     return [f"{text[8:]}.{text[5:7]}.{text[:4]}" for text in days.astype(np.str_).tolist()]
 
 
-def _whole(numbers: NDArray[np.float64]) -> Texts:
+def _rounded(numbers: NDArray[np.float64]) -> Texts:
     return np.round(numbers).astype(np.int64).astype(np.str_)
 
 
