@@ -211,7 +211,10 @@ def test_a_schema_is_drafted_filled_in_and_checked(run, workdir):
     draft = (workdir / "new.toml").read_text()
     assert "age" in draft
     assert "31" not in draft
-    unfinished = run("schema", "check", "new.toml")
+    assert run("schema", "check", "new.toml", "people.csv").code == 0  # public facts suffice
+    (workdir / "odd.csv").write_text("color,shape\nred,round\n")
+    assert run("schema", "draft", "odd.csv", "-o", "odd.toml").code == 0
+    unfinished = run("schema", "check", "odd.toml")
     assert unfinished.code == 1
     assert unfinished.out.count("values are missing") == 2
     assert unfinished.err.count("\n") == 1

@@ -20,6 +20,10 @@ from dpublish.errors import DPublishError, InvalidParameter, LedgerExposed
 
 COMMANDS = {
     "demo": ("dpublish.cli.demo:demo", "Try it: data, schema, release and report in a minute."),
+    "init": (
+        "dpublish.cli.init:init",
+        "Begin with a table of your own: schema, ledger and plan, step by step.",
+    ),
     "schema": (
         "dpublish.cli.schema:schema",
         "Draft, check and show a schema; measure bounds.",
@@ -96,7 +100,7 @@ class _LazyGroup(Group):
 def command(ctx: click.Context) -> None:
     """Publish counts, synthetic rows, models and clusters under differential privacy.
 
-    Start with `dpublish demo`, or with `dpublish advise`.
+    Start with `dpublish demo`, or with `dpublish init TABLE` on a table of your own.
 
     Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
     read or written, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).

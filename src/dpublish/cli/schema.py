@@ -17,7 +17,7 @@ from dpublish.data.draft import draft_schema
 from dpublish.data.fact_counts import FactCount, stated_facts
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
-from dpublish.data.sources import source_columns
+from dpublish.data.sources import proposable_columns
 from dpublish.data.statements import KnownTotal
 from dpublish.data.table_counts import ColumnCounts
 from dpublish.errors import InvalidSchema
@@ -48,11 +48,13 @@ schema.add_command(bounds)
 def draft(data: str, output: str, table_name: str | None, sql: str | None) -> None:
     """Write a schema with names and types of columns.
 
-    Bounds and categories are for you to fill in, from public knowledge.
+    What public facts say of a name is filled in: ages lie between 0 and 120, months are twelve.
+    All other bounds and categories are for you to fill in, from public knowledge; to be asked for
+    them one by one, use `dpublish init`.
     """
     path = Path(output)
     require_writable(path)
-    text = draft_schema(source_columns(data, table=table_name, sql=sql))
+    text = draft_schema(proposable_columns(data, table=table_name, sql=sql))
     write_text(path, text)
     say(f"wrote {output}; fill in bounds and values from public knowledge, then:")
     say(f"  dpublish schema check {output} {data}{_option('--table', table_name)}")

@@ -1,21 +1,22 @@
 """Draft a schema file from the names and types of a table's columns.
 
 No row is looked at: a bound or a list of values taken from the rows would have to be paid
-for.  What only the owner can know is left as a comment, and the draft does not load until
-it is filled in.
+for.  What a public fact knows of a column's name is filled in, with a comment that names it.  What
+only the owner can know is left as a comment, and the draft does not load until it is filled in.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from dpublish.data.encoding import is_text
+from dpublish.data.proposals import MISSING, Proposal, propose
 from dpublish.data.schema_file import toml_key, toml_value
 from dpublish.errors import InvalidParameter
 
 _HEAD = """\
-# A draft: only the names and types of the columns are filled in.
+# A draft: only what the names and types of the columns say is filled in.
+# Where it says "public fact", check that the fact holds for this table, or write what does.
 # Bounds, values and taxonomies must come from public knowledge, never from the rows.
 # Bounds that no one knows can be measured: dpublish schema bounds --help
 # Remove the columns that you do not want to use.
@@ -35,49 +36,49 @@ name = {name}
 # source = "Census 2020, table P1"
 # In a column that follows from others: function = "weight / (height / 100) ** 2"
 """
-_NUMERIC = """\
+_TO_FILL_IN = {
+    "numeric": """\
 kind = "numeric"
 # bounds = [ , ]  # fill in from public knowledge
 # bins = 16
-"""
-_INTEGER = """\
+""",
+    "integer": """\
 kind = "integer"  # "category" if the numbers are codes
 # bounds = [ , ]  # fill in from public knowledge
-"""
-_BOOLEAN = """\
-kind = "category"
-values = [false, true]
-"""
-_CATEGORY = """\
+""",
+    "category": """\
 kind = "category"  # "ordinal" if in order; "integer", "numeric" or "date" if they are that
 # values = [ , ]  # fill in from public knowledge
 # other = "other"  # catches all values that are not listed
-"""
-_DATE = """\
+""",
+    "date": """\
 kind = "date"  # "category" if the dates are few and listed
 # bounds = ["2023-01-01", "2024-12-31"]  # an example: fill in from public knowledge
 # bins = "month"  # or "day", "week", "quarter", "year"
-"""
-_DATETIME = """\
+""",
+    "datetime": """\
 kind = "datetime"  # "date" if the time of day does not matter
 # bounds = ["2023-01-01", "2024-12-31"]  # an example: fill in from public knowledge
 # bins = "day"  # or "hour", "week", "month", "quarter", "year"
 # time_zone = "Europe/Paris"  # whose wall clock is meant; UTC if absent
-"""
-_ORDINAL = """\
+""",
+    "ordinal": """\
 kind = "ordinal"
 # values = [ , ]  # fill in from public knowledge, in order
-"""
+""",
+}
+_FEW = 12  # values that a comment lists
 
 
 def draft_schema(columns: pa.Schema | Iterable[tuple[str, Any]], name: str = "table") -> str:
     """Write the text of a TOML schema that awaits what only the owner knows.
 
     Args:
-        columns: Name and Arrow type of each column, or an Arrow schema.
+        columns: Name and Arrow type of each column (None if it has no type, as in a CSV file), or
+            an Arrow schema.
         name: What the table is to be called.
 
-    >>> print(draft_schema([("age", pa.int32())]).split("[columns.age]")[1].strip())
+    >>> print(draft_schema([("size", pa.int32())]).split("[columns.size]")[1].strip())
     kind = "integer"  # "category" if the numbers are codes
     # bounds = [ , ]  # fill in from public knowledge
     """
@@ -89,32 +90,50 @@ def draft_schema(columns: pa.Schema | Iterable[tuple[str, Any]], name: str = "ta
         if column in seen:
             raise InvalidParameter(f"two columns are called {column!r}; rename one of them")
         seen.add(column)
-        blocks.append(_draft_column(column, kind))
+        blocks.append(draft_column(propose(column, kind)))
     return "\n".join(blocks)
 
 
-def _draft_column(column: str, kind: Any) -> str:
-    block = _guess(kind)
-    head = f"[columns.{toml_key(column)}]\n"
-    if block is not None:
-        return head + block
-    return f"# {head.strip()}  # left out: values of type {kind} cannot be used\n"
+def draft_column(proposal: Proposal) -> str:
+    """Write what is proposed for a column, with comments on the rest."""
+    if proposal.role != "publish":
+        return _left_out(proposal)
+    fact = "" if proposal.fact is None else f"public fact: {proposal.why}"
+    if proposal.is_complete:
+        settings = {"kind": proposal.kind, **proposal.settings, "missing": MISSING}
+        return column_text(proposal.column, settings, fact, _other_lists(proposal))
+    asked = [] if proposal.fact is None else [f"# fill in {proposal.ask}"]
+    text = column_text(proposal.column, {}, f"{proposal.why}" if asked else "", asked)
+    return text + _TO_FILL_IN[proposal.kind or "category"]
 
 
-def _guess(kind: Any) -> str | None:
-    """Guess the kind of a column from its Arrow type."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        usable = _guess(kind.value_type) is not None
-        return (_ORDINAL if kind.ordered else _CATEGORY) if usable else None
-    guesses = (
-        (types.is_boolean, _BOOLEAN),
-        (types.is_integer, _INTEGER),
-        (types.is_floating, _NUMERIC),
-        (types.is_decimal, _NUMERIC),
-        (is_text, _CATEGORY),
-        (types.is_date, _DATE),
-        (types.is_timestamp, _DATETIME),
-        (types.is_null, _CATEGORY),
-    )
-    return next((block for fits, block in guesses if fits(kind)), None)
+def column_text(
+    column: str, settings: Mapping[str, Any], why: str = "", comments: Sequence[str] = ()
+) -> str:
+    """Write the keys of a column, with what they rest on, and comments behind them."""
+    head = f"[columns.{toml_key(column)}]"
+    lines = [head if not why else f"{head}  # {one_line(why)}"]
+    lines += [f"{key} = {toml_value(value)}" for key, value in settings.items()]
+    return "".join(f"{line}\n" for line in (*lines, *comments))
+
+
+def one_line(text: str) -> str:
+    """Write text so that it stays in one comment of a TOML file."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _left_out(proposal: Proposal) -> str:
+    head = f"[columns.{toml_key(one_line(proposal.column))}]"
+    why = proposal.why if proposal.role == "unusable" else f"left out: {proposal.why}"
+    return f"# {head}  # {one_line(why)}\n"
+
+
+def _other_lists(proposal: Proposal) -> list[str]:
+    """List other ways to write the values, if they are short."""
+    lines = []
+    for listed in proposal.lists[1:]:
+        shown = listed.codes or listed.values
+        if len(shown) <= _FEW:
+            codes = "" if listed.codes is None else f", codes = {toml_value([*listed.codes])}"
+            lines.append(f"# or values = {toml_value([*listed.values])}{codes}")
+    return lines

@@ -149,6 +149,16 @@ def load_schema(path: str | PathLike[str]) -> Schema:
         return _read_schema(plain, path.parent)
 
 
+def parse_schema(text: str, folder: str | PathLike[str]) -> Schema:
+    """Read a schema from the text of a TOML file that is, or will be, in `folder`."""
+    try:
+        plain = tomllib.loads(text)
+    except ValueError as failure:
+        raise InvalidSchema(f"schema: {failure}") from None
+    with about("schema:"):
+        return _read_schema(plain, Path(folder))
+
+
 def to_dict(schema: Schema) -> dict[str, Any]:
     """Turn a schema into plain values that fit a JSON file.
 

@@ -144,6 +144,30 @@ def source_columns(source: Any, *, table: str | None = None, sql: str | None = N
     return find_source(source, table=table, sql=sql)[0].header
 
 
+def proposable_columns(
+    source: Any, *, table: str | None = None, sql: str | None = None
+) -> list[tuple[str, Any]]:
+    """List a source's columns with their Arrow types, which are None in CSV files; reads no row.
+
+    For the owner, as `source_columns`.
+    """
+    header = source_columns(source, table=table, sql=sql)
+    has_types = True
+    if isinstance(source, (str, PathLike)) and table is None and sql is None:
+        has_types = not _is_csv(fspath(source))
+    return [
+        (name, kind if has_types else None)
+        for name, kind in zip(header.names, header.types, strict=True)
+    ]
+
+
+def _is_csv(path: str) -> bool:
+    """Check whether a path, a pattern, a folder or an address stands for CSV files."""
+    if is_address(local_path(path)):
+        return path.endswith(CSV_ENDINGS)
+    return find_files(local_path(path))[0].endswith(CSV_ENDINGS)
+
+
 def find_source(
     source: Any,
     wanted: Sequence[str] | None = None,

@@ -25,6 +25,7 @@ from dpublish.data.table import Table
 from dpublish.datasets.baskets import baskets, baskets_schema
 from dpublish.datasets.census import SCHEMA as _CENSUS
 from dpublish.datasets.census import census
+from dpublish.datasets.clinic import clinic, write_clinic
 from dpublish.datasets.hospital import SCHEMA as _HOSPITAL
 from dpublish.datasets.hospital import hospital
 from dpublish.datasets.loans import SCHEMA as _LOANS
@@ -37,12 +38,14 @@ __all__ = [
     "NAMES",
     "baskets",
     "census",
+    "clinic",
     "hospital",
     "loans",
     "point_cloud",
     "schema",
     "simulated_shapes",
     "table",
+    "write_clinic",
 ]
 
 
