@@ -13,7 +13,7 @@ from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.query.cells import CellCounts
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
-from dpublish.data.box import Box
+from dpublish.data.box import UNIT, Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.taxonomy import Taxonomy
 from dpublish.types import FloatArray, IntArray
@@ -50,7 +50,9 @@ class GridCounts:
         """The counts of the cells that can hold a record."""
         sides = [_side(c, size) for c, size in zip(self.box.columns, self.sizes, strict=True)]
         kept = self.counts.reshape(self.sizes)[np.ix_(*(side.cells for side in sides))]
-        return CellCounts(tuple(side.axis for side in sides), kept.ravel(), self.rate)
+        blurs = tuple(_blur(column) for column in self.box.columns)
+        axes = tuple(side.axis for side in sides)
+        return CellCounts(axes, kept.ravel(), self.rate, blurs=blurs)
 
     def boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate the number of records in each of many boxes of the columns' codes."""
@@ -77,6 +79,12 @@ def _side(column: NumberColumn, size: int) -> _Side:
     labels = column.partition.cut_anew(kept).labels
     axis = Axis(column.name, column.kind, 1, Taxonomy.flat(labels), kept)
     return _Side(axis, cells)
+
+
+def _blur(column: NumberColumn) -> float:
+    """Return how far the lattice moves a number, at most; integers are found exactly."""
+    low, high = column.bounds
+    return 0.0 if column.partition.whole else (high - low) / (2 * UNIT)
 
 
 def first_integers(column: NumberColumn, size: int) -> FloatArray:
