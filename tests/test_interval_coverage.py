@@ -80,14 +80,14 @@ CASES = [(name, settings) for name in COUNTING for settings in EXAMPLES[name]]
 
 def adversarial(at_end, direction):
     """Rows at one end of their bins; most in the first, and columns that follow each other."""
-    places = np.sort(plain_generator(5).geometric(0.35, RECORDS) - 1)
-    ages = np.minimum(places, 9) * 10
-    bins = np.minimum(places, 5)
+    steps = np.sort(plain_generator(5).geometric(0.35, RECORDS) - 1)
+    ages = np.minimum(steps, 9) * 10
+    bins = np.minimum(steps, 5)
     heights = 100.0 + 20 * (bins if direction > 0 else 5 - bins)
     if at_end:
         ages = ages + 9
         heights = np.where(heights < 200, np.nextafter(heights + 20, 0), 220.0)
-    towns = np.array(["Ost", "West", "Nord", "Sued"])[np.minimum(places, 3)[::direction]]
+    towns = np.array(["Ost", "West", "Nord", "Sued"])[np.minimum(steps, 3)[::direction]]
     sexes = np.where(ages < 35, "Female", "Male")[::direction]
     return pa.table({"age": ages, "sex": sexes, "height": heights, "town": towns})
 
@@ -104,7 +104,7 @@ def truths(which):
 def answers(name, settings, which, seed):
     method = make_method(name, settings)
     table = open_table(TABLES[which], SCHEMA)
-    release = method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(seed))
+    release = method.release(table, budget=Budget.seeded(EPSILON), rng=seeded(10 * which + seed))
     for query in QUERIES:
         try:
             yield truths(which)[query], release.count(query)

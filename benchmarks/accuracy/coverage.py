@@ -6,11 +6,10 @@ by ranges that cut them, of one to three columns.  Each line: the kind of the in
 that holds the truth (95 % is wanted), the median width in percent of all records, and the share
 of queries without an interval.  Rows "bounds" are the confidence intervals beside those of a model.
 
-Run: .venv/bin/python benchmarks/accuracy/coverage.py [--queries 60] [--releases 2] [--epsilon 1]
+Run: .venv/bin/python benchmarks/accuracy/coverage.py --data-folder DATA [--queries 60]
 """
 
 import argparse
-import os
 from collections import defaultdict
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from dpublish.errors import InvalidQuery
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
 
-FOLDER = Path(os.environ.get("DPUBLISH_DATA", "/work/shared/data"))
 SOURCES = {
     "adult": (
         "adult.parquet",
@@ -105,6 +103,7 @@ def measure(release, queries, truths, seen):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-folder", type=Path, required=True)
     parser.add_argument("--queries", type=int, default=60)
     parser.add_argument("--releases", type=int, default=2)
     parser.add_argument("--epsilon", default="1")
@@ -115,7 +114,7 @@ def main() -> None:
     for dataset in wanted.datasets:
         file, columns = SOURCES[dataset]
         schema = Schema(columns)
-        rows = pq.read_table(FOLDER / file, columns=list(schema.names)).drop_null()
+        rows = pq.read_table(wanted.data_folder / file, columns=list(schema.names)).drop_null()
         for each in columns:
             if each.kind == "category":
                 at = rows.column_names.index(each.name)

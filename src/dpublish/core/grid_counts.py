@@ -50,9 +50,9 @@ class GridCounts:
         """The counts of the cells that can hold a record."""
         sides = [_side(c, size) for c, size in zip(self.box.columns, self.sizes, strict=True)]
         kept = self.counts.reshape(self.sizes)[np.ix_(*(side.cells for side in sides))]
-        blurs = tuple(_blur(column) for column in self.box.columns)
+        roundings = tuple(_rounding(column) for column in self.box.columns)
         axes = tuple(side.axis for side in sides)
-        return CellCounts(axes, kept.ravel(), self.rate, blurs=blurs)
+        return CellCounts(axes, kept.ravel(), self.rate, roundings=roundings)
 
     def boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate the number of records in each of many boxes of the columns' codes."""
@@ -81,7 +81,7 @@ def _side(column: NumberColumn, size: int) -> _Side:
     return _Side(axis, cells)
 
 
-def _blur(column: NumberColumn) -> float:
+def _rounding(column: NumberColumn) -> float:
     """Return how far the lattice moves a number, at most; integers are found exactly."""
     low, high = column.bounds
     return 0.0 if column.partition.whole else (high - low) / (2 * UNIT)

@@ -52,11 +52,11 @@ class BoxBounds(NamedTuple):
 
 
 def read_query(
-    axes: Sequence[Axis], query: str, *, blurs: Sequence[float] | None = None
+    axes: Sequence[Axis], query: str, *, roundings: Sequence[float] | None = None
 ) -> Coverage:
     """Parse a query and weigh the cells of every axis by it.
 
-    `blurs` tell how far beyond its edges a cell of each axis may hold numbers; not at all, as a
+    `roundings` tell how far beyond its edges a cell of each axis may hold numbers; not at all, as a
     rule.
     """
     parsed = parse_query(query)
@@ -65,8 +65,8 @@ def read_query(
     conditions = [parsed.about(name) for name in names]
     weights = tuple(axis_weights(axis, c) for axis, c in zip(axes, conditions, strict=True))
     extents = [
-        axis_extent(axis, c, blur=blur)
-        for axis, c, blur in zip(axes, conditions, blurs or [0.0] * len(names), strict=True)
+        axis_extent(axis, c, rounding=rounding)
+        for axis, c, rounding in zip(axes, conditions, roundings or [0.0] * len(names), strict=True)
     ]
     notes = [assumption(*about) for about in zip(axes, conditions, weights, extents, strict=True)]
     return Coverage(

@@ -43,7 +43,7 @@ class CellCounts:
         cells: Numbers of the cells counted; None if all are.
         threshold: Least noisy count that was published; None if all were.
         records: Noisy number of all records, if it was published beside cells above a threshold.
-        blurs: How far beyond its edges a cell of each axis may hold numbers; None for not at all.
+        roundings: How far beyond its edges a cell of each axis may hold numbers; None: not at all.
     """
 
     axes: tuple[Axis, ...]
@@ -52,7 +52,7 @@ class CellCounts:
     cells: IntArray | None = None
     threshold: int | None = None
     records: NoisySize | None = None
-    blurs: tuple[float, ...] | None = None
+    roundings: tuple[float, ...] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -77,7 +77,7 @@ class CellCounts:
         that are touched, plus theirs, so it holds wherever in a cell its records lie.
         """
         require_confidence(confidence)
-        asked = read_query(self.axes, query, blurs=self.blurs)
+        asked = read_query(self.axes, query, roundings=self.roundings)
         if self.threshold is not None:
             return self._sparse_answer(asked, confidence)
         value = _contract(self._tensor, asked.weights)

@@ -146,7 +146,7 @@ class Extent(NamedTuple):
     outer: NDArray[np.bool_]
 
 
-def axis_extent(axis: Axis, conditions: tuple[Condition, ...], *, blur: float = 0.0) -> Extent:
+def axis_extent(axis: Axis, conditions: tuple[Condition, ...], *, rounding: float = 0.0) -> Extent:
     """Find the cells that satisfy all `conditions` as a whole, and those that do in part.
 
     Whatever the records are, those that satisfy the conditions are at least all in the inner
@@ -156,7 +156,7 @@ def axis_extent(axis: Axis, conditions: tuple[Condition, ...], *, blur: float = 
     Args:
         axis: The cells.
         conditions: The conditions.
-        blur: How far beyond its edges a cell of numbers may hold some, as rounding has it.
+        rounding: How far beyond its edges a cell of numbers may hold some, as rounding has it.
 
     >>> from dpublish.data.query.language import parse_query
     >>> from dpublish.data.schema import column
@@ -167,14 +167,14 @@ def axis_extent(axis: Axis, conditions: tuple[Condition, ...], *, blur: float = 
     [True, False, False]
     """
     finest = replace(axis, level=axis.taxonomy.height)
-    found = _leaf_extent(finest, conditions, blur)
+    found = _leaf_extent(finest, conditions, rounding)
     cells = axis.leaf_to_cell
     has_other = np.bincount(cells, weights=~found.inner, minlength=axis.size) > 0
     has_some = np.bincount(cells, weights=found.outer, minlength=axis.size) > 0
     return Extent(~has_other, has_some)
 
 
-def _leaf_extent(axis: Axis, conditions: tuple[Condition, ...], blur: float) -> Extent:
+def _leaf_extent(axis: Axis, conditions: tuple[Condition, ...], rounding: float) -> Extent:
     inner, outer = np.ones((2, axis.size), dtype=np.bool_)
     ranges = []
     for condition in dict.fromkeys(conditions):
@@ -185,12 +185,12 @@ def _leaf_extent(axis: Axis, conditions: tuple[Condition, ...], blur: float) -> 
         inner &= weights >= 1
         outer &= weights > 0
     if ranges:
-        within = _range_extent(axis, ranges, blur)
+        within = _range_extent(axis, ranges, rounding)
         inner, outer = inner & within.inner, outer & within.outer
     return Extent(inner, outer)
 
 
-def _range_extent(axis: Axis, ranges: list[Condition], blur: float) -> Extent:
+def _range_extent(axis: Axis, ranges: list[Condition], rounding: float) -> Extent:
     """Compare ranges with the values that each bin can hold, ends included or not."""
     edges = np.array(axis.edges)
     inner, outer = np.zeros((2, axis.size), dtype=np.bool_)
@@ -203,17 +203,17 @@ def _range_extent(axis: Axis, ranges: list[Condition], blur: float) -> Extent:
         return Extent(inner, outer)
     low, high, include_low, include_high = _intersection(axis, ranges)
     low, high = _snapped(edges, low), _snapped(edges, high)
-    starts, ends = edges[:-1] - blur, edges[1:] + blur
-    has_start = np.full(starts.size, axis.closed == "left" or blur > 0)
-    has_end = np.full(starts.size, axis.closed == "right" or blur > 0)
+    starts, ends = edges[:-1] - rounding, edges[1:] + rounding
+    has_start = np.full(starts.size, axis.closed == "left" or rounding > 0)
+    has_end = np.full(starts.size, axis.closed == "right" or rounding > 0)
     has_start[0] = has_end[-1] = True
     after_low = (starts > low) | ((starts == low) & (include_low | ~has_start))
     before_high = (ends < high) | ((ends == high) & (include_high | ~has_end))
     inner[bins] = after_low & before_high
-    reaches_low = (ends > low) | ((ends == low) & include_low & has_end)
-    reaches_high = (starts < high) | ((starts == high) & include_high & has_start)
+    ends_after_low = (ends > low) | ((ends == low) & include_low & has_end)
+    starts_before_high = (starts < high) | ((starts == high) & include_high & has_start)
     is_range = low < high or (low == high and include_low and include_high)
-    outer[bins] = reaches_low & reaches_high & is_range
+    outer[bins] = ends_after_low & starts_before_high & is_range
     return Extent(inner & outer, outer)
 
 
