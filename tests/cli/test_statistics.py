@@ -75,7 +75,7 @@ def test_statistics_are_written_as_json_csv_and_files(world, capsys):
     assert listed[2]["value"] is None
     assert listed[2]["note"] == "unknown"
     code, out, _ = run(capsys, "statistics", world / "out", "--csv", "--no-totals")
-    assert out.splitlines()[0] == "ward,measure,value,low,high,of,note"
+    assert out.splitlines()[0] == "ward,measure,value,low,high,interval,of,note"
     assert len(out.splitlines()) == 13
     code, out, _ = run(capsys, "statistics", world / "out", "-o", world / "shown.csv")
     assert code == 0

@@ -33,7 +33,17 @@ def test_plain_values_name_the_kind_of_an_interval_that_is_there():
         "assumption": "a copula joins the columns",
         "counts": None,
         "interval": "model",
+        "bounds_low": None,
+        "bounds_high": None,
     }
+    bounded = replace(MODELED, bounds=(0.0, 2400.0))
+    assert bounded.to_dict()["bounds_high"] == 2400
+    assert str(bounded).endswith("; 0 to 2,400 whether the model fits or not)")
+
+
+def test_a_confidence_interval_is_its_own_bounds():
+    with pytest.raises(InvalidParameter, match="its own"):
+        replace(PLAIN, bounds=(0.0, 2400.0))
 
 
 def test_answers_of_two_kinds_differ():

@@ -20,7 +20,18 @@ Ask = Callable[[str], Answer]
 
 PLAIN_COUNT = "a plain count of rows in the clear: the file is read as public, nothing is protected"
 _LONGEST = 100_000
-_HEADERS = ("query", "value", "low", "high", "confidence", "assumption", "counts", "interval")
+_HEADERS = (
+    "query",
+    "value",
+    "low",
+    "high",
+    "confidence",
+    "assumption",
+    "counts",
+    "interval",
+    "bounds_low",
+    "bounds_high",
+)
 
 
 def asker(source: str, schema_path: str | None, confidence: float, time: str | None = None) -> Ask:

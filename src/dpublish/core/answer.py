@@ -19,15 +19,17 @@ class Answer:
 
     Without an interval (`low` and `high` are None) no honest one is known.
 
-    The `kind` says on what the interval rests.  A "confidence" interval covers the noise, whose
-    distribution is known: it holds with the stated probability.  What it does not cover, such
-    as records assumed to lie evenly within a cell, is stated in `assumption`.  A "model"
-    interval holds with that probability only if a model fits; which one, `assumption` states.
+    The `kind` says on what the interval rests.  A "confidence" interval rests on the noise
+    alone, whose distribution is known: it holds with the stated probability, whatever the
+    records are.  A "model" interval holds with that probability only if a model fits; which
+    one, `assumption` states.  Beside it, `bounds` are the confidence interval, where one is
+    known: it is wider, and holds whether the model fits or not.
 
     >>> print(Answer(1234, 1100, 1300, 0.95, "age and pay follow a copula", kind="model"))
     1,234 (95 % model interval 1,100 to 1,300)
 
-    `counts` says which records were counted.
+    The `assumption` of a confidence interval tells how the estimate was made and what the
+    interval allows for.  `counts` says which records were counted.
     """
 
     value: float
@@ -37,11 +39,16 @@ class Answer:
     assumption: str | None = None
     counts: str | None = field(default=None, compare=False, repr=False)
     kind: IntervalKind = field(default="confidence", kw_only=True)
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         require_known("kind of interval", self.kind, get_args(IntervalKind))
         if self.kind == "model" and not self.assumption:
             raise InvalidParameter("an answer that rests on a model must state it as assumption")
+        if self.kind != "model" and self.bounds is not None:
+            raise InvalidParameter(
+                "bounds stand beside the interval of a model; a confidence interval is its own"
+            )
 
     @property
     def interval(self) -> IntervalKind | None:
@@ -52,7 +59,9 @@ class Answer:
         """Turn the answer into plain values for a file; `interval` is the kind, if there is one."""
         plain = asdict(self)
         del plain["kind"]  # without an interval it would say something of none
-        return plain | {"interval": self.interval}
+        del plain["bounds"]
+        low, high = (None, None) if self.bounds is None else self.bounds
+        return plain | {"interval": self.interval, "bounds_low": low, "bounds_high": high}
 
     def __str__(self) -> str:
         value = _written(max(self.value, 0.0))  # no count is negative, though an estimate may be
@@ -60,7 +69,11 @@ class Answer:
             return f"{value} (no confidence interval is offered)"
         interval = f"{_written(self.low)} to {_written(self.high)}"
         percent = format_number(100 * self.confidence, 14)
-        return f"{value} ({percent} % {self.kind} interval {interval})"
+        told = f"{value} ({percent} % {self.kind} interval {interval}"
+        if self.bounds is None:
+            return f"{told})"
+        low, high = map(_written, self.bounds)
+        return f"{told}; {low} to {high} whether the model fits or not)"
 
 
 def _written(number: float) -> str:

@@ -17,7 +17,7 @@ from dpublish.core.beside_labels import Ends, insert_ends
 from dpublish.core.query.cells import CellCounts
 from dpublish.data.axis import Axis
 from dpublish.data.batch import Batch
-from dpublish.data.box import Box
+from dpublish.data.box import UNIT, Box
 from dpublish.data.column import NumberColumn
 from dpublish.data.taxonomy import Taxonomy
 from dpublish.types import FloatArray, IntArray
@@ -54,7 +54,9 @@ class GridCounts:
         """The counts of the cells that can hold a record."""
         sides = [_side(c, size) for c, size in zip(self.box.columns, self.sizes, strict=True)]
         kept = self.counts.reshape(self.sizes)[np.ix_(*(side.cells for side in sides))]
-        return CellCounts(tuple(side.axis for side in sides), kept.ravel(), self.rate)
+        roundings = tuple(_rounding(column) for column in self.box.columns)
+        axes = tuple(side.axis for side in sides)
+        return CellCounts(axes, kept.ravel(), self.rate, roundings=roundings)
 
     def boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate the number of records in each of many boxes of the columns' codes."""
@@ -114,6 +116,12 @@ def _equal_edges(column: NumberColumn, size: int) -> FloatArray:
     edges = low + (high - low) * np.arange(size + 1) / size
     edges[-1] = high
     return np.asarray(edges)
+
+
+def _rounding(column: NumberColumn) -> float:
+    """Return how far the lattice moves a number, at most; integers are found exactly."""
+    low, high = column.bounds
+    return 0.0 if column.partition.whole else (high - low) / (2 * UNIT)
 
 
 def first_integers(column: NumberColumn, size: int) -> FloatArray:

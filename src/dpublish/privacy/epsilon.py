@@ -93,7 +93,8 @@ def _why_not(text: str) -> str:
     found = _LIKE_NUMBER.fullmatch(text)
     if found is None:
         if _COMMA.fullmatch(text):
-            return f"is not a number: it has a comma; write a point: {'.'.join(text.strip().split(','))}"
+            pointed = ".".join(text.strip().split(","))
+            return f"is not a number: it has a comma; write a point: {pointed}"
         return "is not a number; write for example 0.5"
     exponent = (found["exponent"] or "").lower().lstrip("e")
     if len(exponent.lstrip("+-")) > _EXPONENT_DIGITS:

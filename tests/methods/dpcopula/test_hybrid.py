@@ -214,7 +214,7 @@ def test_a_saved_release_gives_the_same_rows_and_answers(design, tmp_path):
     assert again.count("age >= 30") == release.count("age >= 30")
     assert release.count("age >= 30").low is not None
     mixed = release.count("age >= 30 and town = a")
-    assert mixed.low is None
+    assert mixed.low <= mixed.value <= mixed.high <= release.count("town = a").high + 50
     assert "synthetic rows" in mixed.assumption
 
 

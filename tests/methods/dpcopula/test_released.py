@@ -402,17 +402,17 @@ def test_expected_errors_come_from_the_noise_alone():
     merged = marginal(COUNTS["age"], "noise-first")
     biased = copula(marginals=(merged, *copula().marginals[1:]))
     assert set(biased.expected_error()) == {"records_95"}
-    assert biased.count("age = 0 and sex = F").low is None
+    assert biased.count_by_model("age = 0 and sex = F").kind == "confidence"
     assert "error" not in biased.summary()
 
 
-def test_an_answer_without_an_interval_states_why():
+def test_an_answer_from_merged_values_says_so_beside_the_interval_of_what_was_published():
     merged = (marginal(COUNTS["age"], "noise-first"), *copula().marginals[1:])
     release = copula(marginals=merged)
-    for query, has_interval in (("", True), ("sex = F", True), ("age = 1", False)):
+    for query, is_unbiased in (("", True), ("sex = F", True), ("age = 1", False)):
         answer = release.count(query)
-        assert (answer.high is not None) == has_interval
-        assert (SMOOTHED in (answer.assumption or "")) == (not has_interval)
+        assert answer.interval == "confidence"
+        assert (SMOOTHED in (answer.assumption or "")) == (not is_unbiased)
     joined = release.count("age = 1 and rank = low").assumption
     assert joined.endswith(SMOOTHED)
     assert "Gaussian copula" in joined

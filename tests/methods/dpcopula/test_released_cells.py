@@ -107,11 +107,11 @@ def test_intervals_of_one_column_in_whole_groups_hold_as_often_as_they_say():
     assert 0.93 <= np.mean(found) <= 0.99
 
 
-def test_answers_by_the_model_come_near_and_offer_no_interval():
+def test_answers_by_the_model_come_near_between_what_the_marginals_allow():
     release = publish(2, 100)
     truth = ((FRAME.age < 10) & (FRAME.pay < 10)).sum()
     answer = release.count("age < 10 and pay < 10")
-    assert answer.low is answer.high is None
+    assert answer.low <= truth <= answer.high <= (FRAME.age < 10).sum() + 20
     assert "Gaussian copula" in answer.assumption
     assert answer.value == pytest.approx(truth, rel=0.1)
     independent = (FRAME.age < 10).sum() * (FRAME.pay < 10).sum() / RECORDS
@@ -121,13 +121,14 @@ def test_answers_by_the_model_come_near_and_offer_no_interval():
 def test_a_column_in_part_of_the_rest_is_answered_by_the_model():
     release = publish(1, 4, least_records=800)
     assert 0 < release.groups.kept.size < release.groups.counts.size
-    assert release.count("age < 10 and town = z").low is None
-    assert release.count("age < 10").low is not None
+    assert "Gaussian copula" in release.count("age < 10 and town = z").assumption
+    assert release.count("age < 10").assumption is None
 
 
-def test_biased_marginals_offer_no_interval():
+def test_biased_marginals_have_the_interval_of_what_was_published():
     release = publish(1, 4, marginal="noise-first")
-    assert release.count("age < 10").low is None
+    answer = release.count("age < 10")
+    assert answer.low <= (FRAME.age < 10).sum() <= answer.high
     assert release.count("sex = a").low is not None
 
 

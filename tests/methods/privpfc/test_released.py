@@ -531,8 +531,8 @@ def test_counts_agree_with_rows_about_values_within_cells(monkeypatch):
     monkeypatch.setattr(sampled_count, "SAMPLE", 20_000)
     release = make(values=(JOB_COUNTS,))
     part, cell = release.count("job = clerk"), release.count("job in {clerk, nurse}")
-    assert (part.low, cell.value) == (None, 80)
-    assert cell.low is not None
+    assert (part.low, cell.value) == (0, 80)  # any of the cell's records may be clerks
+    assert part.high == cell.high
     assert part.value == pytest.approx(0.9 * 80, rel=0.05)
     found = release.count_boxes(("job",), np.array([[0], [0]]), np.array([[1], [2]]))
     assert found[0] == pytest.approx(part.value)

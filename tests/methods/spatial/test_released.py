@@ -230,7 +230,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(shape, rates, size_rate)
             answer = boxes.count(query)
             hits[query] += answer.low <= holds(codes).sum() <= answer.high
     together = sum(hits.values()) / (runs * len(QUERIES))
-    assert 0.93 <= together <= 0.99
+    assert together >= 0.93  # and more, where boxes are cut: any position is allowed for
     assert min(hits.values()) >= 0.9 * runs  # 95 %, less 3 deviations
 
 

@@ -101,7 +101,7 @@ def test_the_grid_follows_from_the_noisy_number_of_records():
     truth = ((rows["x"].to_numpy() < 500) & (rows["y"].to_numpy() < 250)).sum()
     answer = release.count("x < 500 and y < 250")
     assert answer.low < truth < answer.high
-    assert answer.high - answer.low < 0.1 * truth
+    assert answer.high - answer.low < 0.2 * truth
 
 
 def test_domains_of_any_size_are_cut_into_boxes_that_fit():

@@ -83,9 +83,10 @@ def test_a_release_comes_back_from_its_folder(release, tmp_path):
 
 def test_a_frame_lists_groups_measures_and_ends(release):
     frame = release.to_pandas(totals=False)
-    columns = ["ward", "sex", "measure", "value", "low", "high", "of", "note"]
+    columns = ["ward", "sex", "measure", "value", "low", "high", "interval", "of", "note"]
     assert [*frame.columns] == columns
     assert len(frame) == 9 * 8
+    assert {*frame.interval} == {"confidence"}
     known = frame.dropna(subset="value")
     additive = known[known.measure.isin(["count", "sum(cost)", "count(cost)"])]
     others = known.drop(additive.index)

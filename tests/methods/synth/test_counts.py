@@ -145,7 +145,8 @@ def test_counts_without_quality_are_bounded_by_the_columns_alone(people):
     method = Synth(columns=COLUMNS, quality_share=Fraction(0))
     release = method.release(people, budget=Budget.seeded(EPSILON), rng=seeded(3))
     answer = release.count(next(queries(people, COLUMNS))[0])
-    assert "alone allow" in answer.assumption
+    assert "one by one allow" in answer.assumption
+    assert (answer.kind, answer.bounds) == ("confidence", None)
     assert release.mean_distance() is None
 
 

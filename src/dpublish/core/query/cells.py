@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from dpublish.accuracy.intervals import (
 )
 from dpublish.accuracy.noise_distribution import Terms
 from dpublish.core.answer import Answer
-from dpublish.core.query.axes import read_query
+from dpublish.core.noisy_size import NoisySize
+from dpublish.core.query.axes import Coverage, read_query
 from dpublish.data.axis import Axis
-from dpublish.data.query.weights import is_partial
 from dpublish.errors import InvalidQuery
 from dpublish.types import FloatArray, IntArray
 
@@ -42,6 +42,8 @@ class CellCounts:
         rate: Rate of the noise of each count; None if the counts are estimates.
         cells: Numbers of the cells counted; None if all are.
         threshold: Least noisy count that was published; None if all were.
+        records: Noisy number of all records, if it was published beside cells above a threshold.
+        roundings: How far beyond its edges a cell of each axis may hold numbers; None: not at all.
     """
 
     axes: tuple[Axis, ...]
@@ -49,6 +51,8 @@ class CellCounts:
     rate: Fraction | None
     cells: IntArray | None = None
     threshold: int | None = None
+    records: NoisySize | None = None
+    roundings: tuple[float, ...] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -68,27 +72,26 @@ class CellCounts:
     def answer(self, query: str, confidence: float) -> Answer:
         """Count the records that satisfy `query`.
 
-        Records in a cell that is covered in part are taken to lie in the covered part
-        independently of each other, each with a probability of its size; the interval allows for
-        that.
+        Of records in a cell that is covered in part, the estimate takes the part of its size.
+        The interval goes from the cells that are covered as a whole, less their noise, to all
+        that are touched, plus theirs, so it holds wherever in a cell its records lie.
         """
         require_confidence(confidence)
-        asked = read_query(self.axes, query)
-        weights = asked.weights
+        asked = read_query(self.axes, query, roundings=self.roundings)
         if self.threshold is not None:
-            return self._sparse_answer(weights, confidence, asked.assumption)
-        value = _contract(self._tensor, weights)
+            return self._sparse_answer(asked, confidence)
+        value = _contract(self._tensor, asked.weights)
         if self.rate is None:
             notes = [note for note in (asked.assumption, NO_INTERVAL) if note]
             return Answer(value, None, None, confidence, "; ".join(notes))
-        terms = Terms.of_products(weights, float(self.rate))
-        inner = value - _contract(self._tensor, [along**2 for along in weights])
-        width = terms_half_width(terms, confidence, deviation=sqrt(max(inner, 0.0)))
-        return bounded(value, value - width, value + width, confidence, asked.assumption)
+        ends = []
+        for sign, weights in ((-1, asked.inner), (1, asked.outer)):
+            terms = Terms.of_products(weights, float(self.rate))
+            width = terms_half_width(terms, confidence) if terms.repeats.any() else 0.0
+            ends.append(_contract(self._tensor, weights) + sign * width)
+        return around(value, ends[0], ends[1], confidence, asked.note)
 
-    def _sparse_answer(
-        self, per_axis: Sequence[FloatArray], confidence: float, note: str | None
-    ) -> Answer:
+    def _sparse_answer(self, asked: Coverage, confidence: float) -> Answer:
         """Bound the truth when unpublished cells may hold anything below the threshold.
 
         But for a tenth of the risk, no covered cell's noise is beyond `most`.  Then cells
@@ -97,29 +100,36 @@ class CellCounts:
         cells).  Cells published with threshold + 2 `most` or more are among them.  What is
         published below may owe that to its noise, and what is hidden is below threshold +
         `most`.
+
+        If the number of records is published, no more of them satisfy the query than there are
+        besides those in other cells.  Both ends, the records in other cells and their number may
+        each fail with a part of the risk.
         """
-        threshold, rate = self.threshold or 0, self.rate or Fraction(1)
+        risk = 1 - confidence
+        has_total = self.records is not None
+        cells = prod(self.shape) if has_total else _cells_of(asked.outer)
+        rate = self.rate or Fraction(1)
+        sparse = _SparseCells(
+            counts=self.counts.astype(np.float64),
+            rate=rate,
+            threshold=self.threshold or 0,
+            most=one_cell_bound(rate, 2 * max(cells, 1), 1 - _HIDDEN_SHARE * risk),
+            confidence=1 - (0.5 if has_total else 1 - _HIDDEN_SHARE) * risk,
+        )
+        inner, outer = self._listed(asked.inner) > 0, self._listed(asked.outer) > 0
+        high = sparse.highest(outer, _cells_of(asked.outer) - int(outer.sum()))
+        if self.records is not None:
+            width = half_width(self.records.rate, np.ones(1), 1 - 0.3 * risk)
+            high = min(high, self.records.value + width - max(sparse.lowest(~outer), 0.0))
+        value = float(self._listed(asked.weights) @ sparse.counts)
+        return around(value, sparse.lowest(inner), high, confidence, asked.note)
+
+    def _listed(self, per_axis: Sequence[FloatArray]) -> FloatArray:
+        """Weigh the listed cells by the product of a weight along each axis."""
         weights = np.ones(self.counts.size)
         for index, along in zip(self._positions, per_axis, strict=True):
             weights *= along[index]
-        covered = prod(int(np.count_nonzero(along)) for along in per_axis)
-        risk = 1 - confidence
-        most = one_cell_bound(rate, 2 * max(covered, 1), 1 - _HIDDEN_SHARE * risk)
-        published = weights > 0
-        weights, counts = weights[published], self.counts[published].astype(np.float64)
-        sure = counts >= threshold + 2 * most
-        hidden = prod(float(along.sum()) for along in per_axis) - float(weights.sum())
-        hidden = max(hidden, 0.0) * (threshold - 1 + most)
-        inner = float((weights * (1 - weights)) @ counts)
-        noise = 1 - (1 - _HIDDEN_SHARE) * risk
-        width = half_width(rate, weights, noise, deviation=sqrt(inner))
-        if any(np.any(is_partial(along)) for along in per_axis):
-            # Of the hidden records, too, probability puts more or fewer into the covered part.
-            hidden += half_width(rate, weights, noise, deviation=sqrt(inner + hidden)) - width
-        value = float(weights @ counts)
-        low = float(weights @ np.where(sure, counts, np.maximum(counts - most, 0))) - width
-        high = float(weights @ np.where(sure, counts, counts + most)) + width
-        return bounded(value, low, high + hidden, confidence, note)
+        return weights
 
     def boxes(
         self,
@@ -170,6 +180,57 @@ class CellCounts:
         for which, share in zip(named, shares, strict=True):
             weights *= share[:, self._positions[which]]
         return np.asarray(weights @ self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _SparseCells:
+    """Noisy counts of the cells above a threshold, and how far the noise goes.
+
+    Attributes:
+        counts: The published counts.
+        rate: Rate of their noise.
+        threshold: Least of them.
+        most: How far the noise of each cell goes, all at once.
+        confidence: Probability with which a sum of them lies within its half-width.
+    """
+
+    counts: FloatArray
+    rate: Fraction
+    threshold: int
+    most: int
+    confidence: float
+
+    def lowest(self, chosen: NDArray[np.bool_]) -> float:
+        """Bound the records in some of the published cells from below."""
+        counts = self.counts[chosen]
+        sure = counts >= self.threshold + 2 * self.most
+        sums = np.where(sure, counts, np.maximum(counts - self.most, 0)).sum()
+        return float(sums) - self._width(counts.size)
+
+    def highest(self, chosen: NDArray[np.bool_], hidden: int) -> float:
+        """Bound the records in some of the published cells, and in hidden ones, from above."""
+        counts = self.counts[chosen]
+        sure = counts >= self.threshold + 2 * self.most
+        sums = np.where(sure, counts, counts + self.most).sum()
+        return float(sums) + self._width(counts.size) + hidden * (self.threshold - 1 + self.most)
+
+    def _width(self, cells: int) -> float:
+        return half_width(self.rate, np.ones(cells), self.confidence) if cells else 0.0
+
+
+def _cells_of(per_axis: Sequence[FloatArray]) -> int:
+    """Count the cells that have a weight along every axis."""
+    return prod(int(np.count_nonzero(along)) for along in per_axis)
+
+
+def around(
+    value: float, low: float, high: float, confidence: float, note: str | None = None
+) -> Answer:
+    """Return an answer whose confidence interval holds its estimate, and starts at 0 or above.
+
+    A wider interval holds as well, and no count is negative.
+    """
+    return bounded(value, min(low, value), max(high, value), confidence, note)
 
 
 def bounded(

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.core.answer import Answer
+from dpublish.core.query.cells import around
+from dpublish.core.query.dependence import ANY_DEPENDENCE, CountOf, joint_bounds
 from dpublish.core.query.rows import ClearRows
 from dpublish.core.released import Release
-from dpublish.data.query.language import Condition, Query, parse_query, require_columns
-from dpublish.data.query.weights import RANGES, axis_weights
+from dpublish.data.query.language import Query, parse_query, require_columns
+from dpublish.data.query.weights import axis_extent
 from dpublish.errors import InvalidQuery
 
 SAMPLE = 1 << 18
 """How many rows are drawn."""
 SEED = 20_240_229
-WHY = (
-    f"estimated from {SAMPLE:,} synthetic rows; they follow a model whose error is not known, "
-    "so there is no confidence interval"
-)
+WHY = f"estimated from {SAMPLE:,} synthetic rows; they follow a model whose error is not known"
+NO_INTERVAL = "so there is no confidence interval"
 
 
 class SampledCount:
@@ -37,26 +37,28 @@ class SampledCount:
         self._rows = ClearRows(rows, release.schema)
         self._weight = max(total, 0.0) / SAMPLE
 
-    def answer(self, query: str, confidence: float) -> Answer:
-        """Count the records that satisfy `query`; what cannot be is known to be 0."""
+    def answer(self, query: str, confidence: float, count_of: CountOf | None = None) -> Answer:
+        """Count the records that satisfy `query`; what cannot be is known to be 0.
+
+        With `count_of`, which counts by single columns from published counts, the interval is
+        what these allow; else there is none.
+        """
         require_confidence(confidence)
         parsed = parse_query(query)
         require_columns(parsed, self._names)
         found = self._rows.matches(parsed)
         if self._is_impossible(parsed):
             return Answer(0.0, 0.0, 0.0, confidence)
-        return Answer(float(found.sum()) * self._weight, None, None, confidence, WHY)
+        value = float(found.sum()) * self._weight
+        bounds = None if count_of is None else joint_bounds(parsed, count_of, confidence)
+        if bounds is None:
+            return Answer(value, None, None, confidence, f"{WHY}, {NO_INTERVAL}")
+        return around(value, *bounds, confidence, f"{WHY}; {ANY_DEPENDENCE}")
 
     def _is_impossible(self, query: Query) -> bool:
-        return any(self._excludes_all(name, query.about(name)) for name in query.columns)
-
-    def _excludes_all(self, name: str, conditions: tuple[Condition, ...]) -> bool:
-        """Check whether no value of a column satisfies all conditions."""
-        axis = self._schema[name].axis()
-        ranges = tuple(c for c in conditions if c.operator in RANGES)
-        others = [(c,) for c in conditions if c.operator not in RANGES]
-        parts = [axis_weights(axis, some) > 0 for some in (ranges, *others)]
-        return not np.all(parts, axis=0).any()
+        """Check whether no value of some column satisfies all conditions on it."""
+        extents = (axis_extent(self._schema[x].axis(), query.about(x)) for x in query.columns)
+        return any(not extent.outer.any() for extent in extents)
 
     def boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]

@@ -245,7 +245,7 @@ def _membership(column: str, tokens: _Tokens) -> Condition:
     low = tokens.take_name("a number or { after 'in'")
     if tokens.take()[0] != "range":
         raise tokens.refusal(
-            f"expected a range or a list after {column!r} in",
+            f"'in' after {column!r} wants a range or a list",
             "write column in low..high, or column in {a, b}",
         )
     return Condition(column, "in range", (low, tokens.take_name("the upper end of the range")))

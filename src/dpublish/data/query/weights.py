@@ -1,4 +1,9 @@
-"""From conditions on a column to the part of each cell that satisfies them."""
+"""From conditions on a column to the part of each cell that satisfies them.
+
+A part is a size: a bin of 10 years that a query covers by half weighs a half.  How many of its
+records satisfy the query does not follow from that, so `axis_extent` tells besides which cells
+hold no other records than those asked for, and which may hold some of them.
+"""
 
 from dataclasses import replace
 from math import ceil, floor, inf
@@ -129,10 +134,107 @@ def _covered(axis: Axis, ranges: list[Condition]) -> NDArray[np.float64]:
     )
 
 
+class Extent(NamedTuple):
+    """Which cells hold records that all satisfy a query, and which hold any that may.
+
+    Attributes:
+        inner: Cells of which every possible value satisfies the conditions.
+        outer: Cells of which some possible value does.
+    """
+
+    inner: NDArray[np.bool_]
+    outer: NDArray[np.bool_]
+
+
+def axis_extent(axis: Axis, conditions: tuple[Condition, ...], *, rounding: float = 0.0) -> Extent:
+    """Find the cells that satisfy all `conditions` as a whole, and those that do in part.
+
+    Whatever the records are, those that satisfy the conditions are at least all in the inner
+    cells and at most all in the outer ones.  A value is one that was counted: numbers are
+    clipped to their bounds before.
+
+    Args:
+        axis: The cells.
+        conditions: The conditions.
+        rounding: How far beyond its edges a cell of numbers may hold some, as rounding has it.
+
+    >>> from dpublish.data.query.language import parse_query
+    >>> from dpublish.data.schema import column
+    >>> height = column("height", "numeric", bounds=[100, 160], bins=3).axis()
+    >>> axis_extent(height, parse_query("height <= 120").conditions).outer.tolist()
+    [True, True, False]
+    >>> axis_extent(height, parse_query("height < 120").conditions).outer.tolist()
+    [True, False, False]
+    """
+    finest = replace(axis, level=axis.taxonomy.height)
+    found = _leaf_extent(finest, conditions, rounding)
+    cells = axis.leaf_to_cell
+    has_other = np.bincount(cells, weights=~found.inner, minlength=axis.size) > 0
+    has_some = np.bincount(cells, weights=found.outer, minlength=axis.size) > 0
+    return Extent(~has_other, has_some)
+
+
+def _leaf_extent(axis: Axis, conditions: tuple[Condition, ...], rounding: float) -> Extent:
+    inner, outer = np.ones((2, axis.size), dtype=np.bool_)
+    ranges = []
+    for condition in dict.fromkeys(conditions):
+        if axis.edges is not None and condition.operator in RANGES:
+            ranges.append(condition)
+            continue
+        weights = _settled(_matched(axis, condition))
+        inner &= weights >= 1
+        outer &= weights > 0
+    if ranges:
+        within = _range_extent(axis, ranges, rounding)
+        inner, outer = inner & within.inner, outer & within.outer
+    return Extent(inner, outer)
+
+
+def _range_extent(axis: Axis, ranges: list[Condition], rounding: float) -> Extent:
+    """Compare ranges with the values that each bin can hold, ends included or not."""
+    edges = np.array(axis.edges)
+    inner, outer = np.zeros((2, axis.size), dtype=np.bool_)
+    bins = slice(edges.size - 1)
+    if axis.holds_integers:
+        first, stop = query_range(axis, ranges)
+        starts, stops = np.ceil(edges[:-1]), np.ceil(edges[1:])
+        inner[bins] = (first <= starts) & (stops <= stop)
+        outer[bins] = np.maximum(first, starts) < np.minimum(stop, stops)
+        return Extent(inner, outer)
+    low, high, include_low, include_high = _intersection(axis, ranges)
+    low, high = _snapped(edges, low), _snapped(edges, high)
+    starts, ends = edges[:-1] - rounding, edges[1:] + rounding
+    has_start = np.full(starts.size, axis.closed == "left" or rounding > 0)
+    has_end = np.full(starts.size, axis.closed == "right" or rounding > 0)
+    has_start[0] = has_end[-1] = True
+    after_low = (starts > low) | ((starts == low) & (include_low | ~has_start))
+    before_high = (ends < high) | ((ends == high) & (include_high | ~has_end))
+    inner[bins] = after_low & before_high
+    ends_after_low = (ends > low) | ((ends == low) & include_low & has_end)
+    starts_before_high = (starts < high) | ((starts == high) & include_high & has_start)
+    is_range = low < high or (low == high and include_low and include_high)
+    outer[bins] = ends_after_low & starts_before_high & is_range
+    return Extent(inner & outer, outer)
+
+
+def _snapped(edges: NDArray[np.float64], number: float) -> float:
+    """Take a number that misses an edge by a rounding error for the edge."""
+    if abs(number) == inf:
+        return number
+    nearest = float(edges[np.abs(edges - number).argmin()])
+    return nearest if abs(nearest - number) <= _ROUNDING * np.diff(edges).min() else number
+
+
 def assumption(
-    axis: Axis, conditions: tuple[Condition, ...], weights: NDArray[np.float64]
+    axis: Axis,
+    conditions: tuple[Condition, ...],
+    weights: NDArray[np.float64],
+    extent: Extent | None = None,
 ) -> str | None:
-    """State what an answer assumes beyond the noise: where values lie within a cell, or beyond."""
+    """State what an estimate assumes beyond the noise: where values lie within a cell, or beyond.
+
+    An interval between the inner and the outer cells of `axis_extent` assumes nothing of it.
+    """
     if np.any(is_partial(weights)):
         return "records are assumed to be evenly distributed within partly covered cells"
     ranges = [c for c in conditions if c.operator in RANGES]
@@ -140,22 +242,15 @@ def assumption(
         return None
     wanted = _intersection(axis, ranges)
     first, last = axis.edges[0], axis.edges[-1] - axis.holds_integers
-    if wanted.low > last or wanted.high < first or (wanted.low == last and not wanted.include_low):
+    is_above = wanted.low > last or (wanted.low == last and not wanted.include_low)
+    is_below = wanted.high < first or (wanted.high == first and not wanted.include_high)
+    if is_above or is_below:
         ends = f"{_shown(axis, first)} to {_shown(axis, last)}"
         return f"values of {axis.column} beyond {ends} were counted at these ends"
-    # A cell holds one of its ends, the outermost both; a query for the other cannot be honored.
-    holds_low = axis.closed == "left" or wanted.low <= first
-    holds_high = axis.closed == "right" or wanted.high >= last
-    starts_odd = _is_edge(axis, wanted.low) and wanted.include_low != holds_low
-    ends_odd = _is_edge(axis, wanted.high) and wanted.include_high != holds_high
-    if not axis.holds_integers and (starts_odd or ends_odd):
+    found = axis_extent(axis, conditions) if extent is None else extent
+    if np.any(found.inner != found.outer):
         return f"no record is assumed to lie exactly at the end of the range of {axis.column}"
     return None
-
-
-def _is_edge(axis: Axis, number: float) -> bool:
-    edges = np.asarray(axis.edges)
-    return bool(np.any(np.abs(edges - number) <= _ROUNDING * np.diff(edges).min()))
 
 
 def range_ends(condition: Condition) -> list[tuple[str, str]]:

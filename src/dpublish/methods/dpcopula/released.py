@@ -1,8 +1,9 @@
 """A published copula: each column's marginal, and the correlations of the columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,12 @@ from dpublish.core.axis_rows import draw_column
 from dpublish.core.beside_labels import every_cell, with_listed_bins
 from dpublish.core.codecs import NOISY_SIZE
 from dpublish.core.noisy_size import NoisySize
-from dpublish.core.query.axes import read_boxes, read_query
+from dpublish.core.query.axes import Coverage, read_boxes, read_query
+from dpublish.core.query.cells import around
+from dpublish.core.query.dependence import ANY_DEPENDENCE, joint_bounds
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
+from dpublish.data.query.language import Query, parse_query
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -36,10 +40,8 @@ from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray
 
 _BLOCK = 1 << 17  # rows drawn at once
-_MODEL = (
-    "the dependence between columns is assumed to be that of a Gaussian copula; if it is not, the "
-    "interval is too narrow"
-)
+_JOINED = "the estimate assumes that columns depend on each other as in a Gaussian copula"
+_MODEL = "the interval rests on that, and is too narrow if it is not so"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,48 +147,89 @@ class DPCopulaRelease(Release):
         """Count the records that satisfy `query`, with a confidence interval.
 
         A query about one column is answered by its marginal, without any model.  Several
-        columns are joined by the copula, and the interval holds if that model is right.
+        columns are joined by the copula; the interval is what the marginals allow, however the
+        columns depend on each other.  `count_by_model` has a narrower one, which holds if the
+        copula is right.
         """
         require_confidence(confidence)
         read = read_query(list(self.axes.values()), query)
-        named = zip(self.schema.names, read.weights, strict=True)
-        weights = {name: along for name, along in named if np.any(along != 1)}
-        value, width = self._estimate(weights, confidence)
-        notes = [read.assumption, *self._assumed(list(weights))]
-        if width is None:
+        limited = self._limited(read.weights, read.inner)
+        if len(limited) < 2:
+            return self._from_marginals(read, limited, confidence)
+        value = self._joined(limited).share * self.records
+        bounds = joint_bounds(parse_query(query), self._count_of, confidence)
+        notes = [read.note, *self._assumed(list(limited)), ANY_DEPENDENCE]
+        if any(self._marginal(name).noise_weights(limited[name]) is None for name in limited):
             notes.append(SMOOTHED)
-        note = "; ".join(note for note in notes if note) or None
+        low, high = bounds or (0.0, inf)  # there is a total, so there are bounds
+        return around(value, low, high, confidence, "; ".join(note for note in notes if note))
+
+    def count_by_model(self, query: str = "", *, confidence: float = 0.95) -> Answer:
+        """Count the records that satisfy `query`, with the interval of the copula.
+
+        The interval of several columns covers the noise and the sampling error if the columns
+        depend on each other as a Gaussian copula says; nothing in the release tells whether they
+        do.  The bounds beside it are the interval of `count`.
+        """
+        sure = self.count(query, confidence=confidence)
+        read = read_query(list(self.axes.values()), query)
+        limited = self._limited(read.weights, read.inner)
+        if len(limited) < 2 or sure.low is None or sure.high is None:
+            return sure
+        names = list(limited)
+        columns = [self.schema.names.index(name) for name in names]
+        deviations = self._among(names, self.deviations, 0.0)
+        joined = self._joined(limited)
+        width = count_half_width(joined, columns, deviations, self.evidence, confidence)
         if width is None:
-            return Answer(value, None, None, confidence, note)
-        return Answer(value, max(value - width, 0.0), max(value + width, 0.0), confidence, note)
+            return sure
+        low, high = (min(max(sure.value + w, sure.low), sure.high) for w in (-width, width))
+        note = "; ".join([*filter(None, [read.assumption]), *self._assumed(names), _MODEL])
+        bounds = (sure.low, sure.high)
+        return replace(sure, low=low, high=high, assumption=note, kind="model", bounds=bounds)
+
+    def _limited(
+        self, weights: Sequence[FloatArray], inner: Sequence[FloatArray]
+    ) -> dict[str, FloatArray]:
+        """Pick the columns some of whose values a query leaves out, be it a record at an end."""
+        named = zip(self.schema.names, weights, inner, strict=True)
+        return {name: along for name, along, whole in named if not whole.all() or np.any(along < 1)}
+
+    def _from_marginals(
+        self, read: Coverage, limited: Mapping[str, FloatArray], confidence: float
+    ) -> Answer:
+        """Count all records, or those with some values of one column."""
+        if not limited:
+            width = self.evidence.half_width(confidence)
+            return around(self.records, self.records - width, self.records + width, confidence)
+        (name,) = limited
+        which, marginal = self.schema.names.index(name), self._marginal(name)
+        low = marginal.bound(read.inner[which], confidence, -1)
+        high = marginal.bound(read.outer[which], confidence, 1)
+        is_biased = marginal.noise_weights(limited[name]) is None
+        note = "; ".join(filter(None, [read.note, SMOOTHED if is_biased else None])) or None
+        return around(float(limited[name] @ marginal.bins), low, high, confidence, note)
+
+    def _marginal(self, name: str) -> NoisyMarginal:
+        return self.marginals[self.schema.names.index(name)]
+
+    def _count_of(self, query: Query, confidence: float) -> Answer:
+        read = read_query(list(self.axes.values()), str(query))
+        return self._from_marginals(read, self._limited(read.weights, read.inner), confidence)
 
     def _assumed(self, names: Sequence[str]) -> list[str]:
-        """List what is assumed when several columns are joined."""
-        if len(names) < 2:
-            return []
+        """List what the estimate assumes when several columns are joined."""
         alone = [name for name in names if name not in self.ordered]
-        notes = [_MODEL] if len(names) - len(alone) > 1 else []
+        notes = [_JOINED] if len(names) - len(alone) > 1 else []
         return [*notes, *(f"{name} is assumed to depend on no other column" for name in alone)]
 
-    def _estimate(
-        self, weights: Mapping[str, FloatArray], confidence: float
-    ) -> tuple[float, float | None]:
-        """Count records by the weights of some columns' values; add the interval's half-width."""
-        names = list(weights)
-        if not names:
-            return self.records, self.evidence.half_width(confidence)
-        columns = [self.schema.names.index(name) for name in names]
-        if len(names) == 1:
-            marginal, along = self.marginals[columns[0]], weights[names[0]]
-            return float(along @ marginal.bins), marginal.half_width(along, confidence)
-        query = CopulaQuery(
+    def _joined(self, limited: Mapping[str, FloatArray]) -> CopulaQuery:
+        names = list(limited)
+        return CopulaQuery(
             self._among(names, self.matrix, 1.0),
             [self.distributions[name] for name in names],
-            list(weights.values()),
+            list(limited.values()),
         )
-        deviations = self._among(names, self.deviations, 0.0)
-        width = count_half_width(query, columns, deviations, self.evidence, confidence)
-        return self.records * query.share, width
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from dpublish.core.beside_labels import (
     with_listed_bins,
 )
 from dpublish.core.query.axes import read_boxes, read_query
+from dpublish.core.query.cells import around
+from dpublish.core.query.dependence import ANY_DEPENDENCE, frechet_bounds
 from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -30,7 +32,7 @@ from dpublish.methods.dpcopula.cell_groups import CellGroups, GroupReading, read
 from dpublish.methods.dpcopula.correlation import NoisyCorrelation
 from dpublish.methods.dpcopula.gaussian_copula import CopulaQuery, box_shares, draw_codes
 from dpublish.methods.dpcopula.released import correlation_table, read_correlation
-from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, joint_half_width
+from dpublish.methods.marginals.noisy_marginal import NoisyMarginal, joint_bound
 from dpublish.methods.marginals.released import with_value_intervals
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
 from dpublish.privacy.receipt import Receipt
@@ -39,16 +41,9 @@ from dpublish.types import FloatArray, IntArray
 RESERVED = frozenset({"cell_number", "group_number", "noisy_count", "estimated_count"})
 """Column names that the published table of cells uses itself."""
 _MODEL = (
-    "in each group of cells, values are assumed to follow its marginals and a Gaussian copula; "
-    "how far that is from the truth is not known, so there is no confidence interval"
+    "the estimate assumes that values follow the marginals and a Gaussian copula in each group of "
+    "cells"
 )
-
-
-class _Found(NamedTuple):
-    """An estimate, and the half-width of its interval; None where that is not known."""
-
-    value: float
-    half_width: float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,32 +139,82 @@ class CellCopulasRelease(Release):
 
         Counts of cells are sums of noisy counts, and counts by one column inside whole groups
         are sums of noisy marginals: both have confidence intervals.  Other queries are answered
-        by the model.
+        by the model; the interval is what the noisy counts of their cells, and of each other
+        column, allow.
         """
         require_confidence(confidence)
         read = read_query(self.axes, query)
-        weights = {axis.column: along for axis, along in zip(self.axes, read.weights, strict=True)}
-        cells = reduce(np.multiply.outer, [weights[a.column] for a in self.groups.categories])
-        limited = [name for name in self.numbers if np.any(weights[name] != 1)]
-        found = self._estimate(cells.ravel(), {name: weights[name] for name in limited}, confidence)
-        if found.half_width is None:
-            note = "; ".join(note for note in (read.assumption, _MODEL) if note)
-            return Answer(max(found.value, 0.0), None, None, confidence, note)
-        low, high = found.value - found.half_width, found.value + found.half_width
-        return Answer(found.value, max(low, 0.0), max(high, 0.0), confidence, read.assumption)
+        value, is_model = self._estimate(*self._parted(read.weights))
+        (inner, least), (outer, most) = self._parted(read.inner), self._parted(read.outer)
+        # A column is limited if any record may be left out, by an end of a range alone even.
+        most = {name: most.get(name, np.ones(along.size)) for name, along in least.items()}
+        if is_model or len(least) > 1:
+            low, high = self._any_dependence((inner, least), (outer, most), confidence)
+            notes = [read.note, _MODEL, ANY_DEPENDENCE]
+        else:
+            low = self._bound(inner, least, confidence, -1)
+            high = self._bound(outer, most, confidence, 1)
+            notes = [read.note]
+        note = "; ".join(note for note in notes if note) or None
+        return around(max(value, 0.0) if is_model else value, low, high, confidence, note)
 
-    def _estimate(
-        self, cells: FloatArray, limited: Mapping[str, FloatArray], confidence: float
-    ) -> _Found:
-        """Count records by the weights of their cell and of their values in some columns."""
+    def _parted(self, per_axis: Sequence[FloatArray]) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Part the weights of all columns into those of the cells and of the limited others."""
+        weights = {axis.column: along for axis, along in zip(self.axes, per_axis, strict=True)}
+        cells = reduce(np.multiply.outer, [weights[a.column] for a in self.groups.categories])
+        limited = {name: weights[name] for name in self.numbers if np.any(weights[name] != 1)}
+        return np.ravel(cells), limited
+
+    def _any_dependence(
+        self,
+        inner: tuple[FloatArray, Mapping[str, FloatArray]],
+        outer: tuple[FloatArray, Mapping[str, FloatArray]],
+        confidence: float,
+    ) -> tuple[float, float]:
+        """Bound a count by those of its cells and of each other column by itself."""
+        (cells, least), (touched, most) = inner, outer
+        each = 1 - (1 - confidence) / (len(least) + 2)
+        every = np.ones(cells.size)
+        parts = [(self._bound(cells, {}, each, -1), self._bound(touched, {}, each, 1))]
+        for name in least:
+            low = self._bound(every, {name: least[name]}, each, -1)
+            parts.append((low, self._bound(every, {name: most[name]}, each, 1)))
+        return frechet_bounds(parts, self._bound(every, {}, each, 1))
+
+    def _bound(
+        self, cells: FloatArray, limited: Mapping[str, FloatArray], confidence: float, sign: int
+    ) -> float:
+        """Bound the records in some cells (1, others 0), with some values of at most one column.
+
+        Both bounds, from below (-1) and from above (1), hold together with this probability.
+        """
         groups = self.groups
+        if not cells.any():
+            return 0.0
         if not limited:
             width = half_width(groups.rate, cells, confidence)
-            return _Found(float(cells @ groups.counts), width)
+            return max(float(cells @ groups.counts) + sign * width, 0.0)
+        ((name, chosen),) = limited.items()
+        # Marginals are those of groups; the last is the group of all small cells.
+        rest = cells[groups.group_of == groups.kept.size]
+        has_rest = (rest.all() if sign < 0 else rest.any()) if rest.size else False
+        each = np.append(cells[groups.kept], [float(has_rest)])[: groups.groups]
+        marginals = [row[self.numbers.index(name)] for row in groups.marginals]
+        pairs = [(m, p * chosen) for m, p in zip(marginals, each, strict=True) if p]
+        return joint_bound(pairs, confidence, sign)
+
+    def _estimate(self, cells: FloatArray, limited: Mapping[str, FloatArray]) -> tuple[float, bool]:
+        """Count records by the weights of their cell and of their values in some columns.
+
+        Tell as well whether the model was needed.
+        """
+        groups = self.groups
+        if not limited:
+            return float(cells @ groups.counts), False
         rest = cells[groups.group_of == groups.kept.size]
         if len(limited) == 1 and np.all(rest == rest[:1]):
             each = np.append(cells[groups.kept], rest[:1])
-            return self._one_column(each, *next(iter(limited.items())), confidence)
+            return self._one_column(each, *next(iter(limited.items()))), False
         masses = np.bincount(groups.group_of, cells * groups.estimates, groups.groups)
         columns = [self.numbers.index(name) for name in limited]
         value = sum(
@@ -182,19 +227,14 @@ class CellCopulasRelease(Release):
             for g, distribution in enumerate(groups.distributions)
             if masses[g] > 0
         )
-        return _Found(float(value), None)
+        return float(value), True
 
-    def _one_column(
-        self, each: FloatArray, name: str, weights: FloatArray, confidence: float
-    ) -> _Found:
+    def _one_column(self, each: FloatArray, name: str, weights: FloatArray) -> float:
         """Add up one column's marginals, whole groups at a time."""
         column = self.numbers.index(name)
         marginals = [row[column] for row in self.groups.marginals]
-        value = sum(
-            part * float(weights @ marginal.bins)
-            for part, marginal in zip(each, marginals, strict=True)
-        )
-        return _Found(value, joint_half_width(marginals, [p * weights for p in each], confidence))
+        parts = zip(each.tolist(), marginals, strict=True)
+        return float(sum(part * float(weights @ marginal.bins) for part, marginal in parts))
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of codes, as `rows` would."""

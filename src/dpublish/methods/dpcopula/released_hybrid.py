@@ -24,7 +24,7 @@ from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.column import with_taxonomy
-from dpublish.data.query.language import parse_query
+from dpublish.data.query.language import Query, parse_query
 from dpublish.data.schema import Schema
 from dpublish.data.taxonomy import Level, Taxonomy
 from dpublish.errors import InvalidParameter
@@ -217,11 +217,21 @@ class DPCopulaHybridRelease(Release):
         return np.asarray(np.clip(codes, starts[cells], starts[cells + 1] - 1))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`; with an interval if one marginal has them."""
-        named = parse_query(query).columns
-        if len(named) <= 1 and set(named) <= set(self.numbers.schema.names):
+        """Count the records that satisfy `query`.
+
+        One column is counted by its own marginal.  Several are counted in synthetic rows; the
+        interval is what the marginals allow, however the columns depend on each other.
+        """
+        parsed = parse_query(query)
+        known = set(self.numbers.schema.names)
+        if len(parsed.columns) <= 1 and set(parsed.columns) <= known:
             return self.numbers.count(query, confidence=confidence)
-        return self.sample.answer(query, confidence)
+        return self.sample.answer(query, confidence, self._count_of)
+
+    def _count_of(self, query: Query, confidence: float) -> Answer | None:
+        if not set(query.columns) <= set(self.numbers.schema.names):
+            return None
+        return self.numbers.count(str(query), confidence=confidence)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of codes at once."""

@@ -11,7 +11,7 @@ from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.counts import Counts
 from dpublish.aggregates.sparse_counts import SparseCounts
 from dpublish.core.method import ExpectedError, Method, Run, Standing, setting
-from dpublish.core.noisy_size import RESERVED
+from dpublish.core.noisy_size import RESERVED, NoisySize
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema, listed_names, needs_contribution, parse_columns
 from dpublish.errors import InvalidParameter, require_count
@@ -20,6 +20,10 @@ from dpublish.mechanisms.sparse_counts import auto_threshold, require_sparse
 from dpublish.methods.histogram.released import HistogramRelease
 
 MAX_DENSE_CELLS = 20_000_000
+
+
+SIZE_SHARE = Fraction(1, 20)
+"""Part of epsilon for the number of records, where cells below a threshold are not published."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,31 +93,39 @@ class Histogram(Method[HistogramRelease]):
             record lies in one cell, so the vector of all cells, empty ones included, moves
             by 1 in all, and each gets two-sided geometric noise of rate epsilon.  The
             sparse form has the same distribution as adding noise to every cell of the public
-            domain and dropping those below the public threshold.  Estimates, rows and
-            answers are computed from the noisy counts alone.
+            domain and dropping those below the public threshold; it spends a part of epsilon
+            on the number of counted records, which moves by 1.  Estimates, rows and answers
+            are computed from the noisy numbers alone.
         """
         axes = self._axes(run.schema)
         threshold = self._threshold(run.schema, axes, run.epsilon)
         columns = tuple((axis.column, axis.level) for axis in axes)
         # Opened before any row is read: a share that is already used stops here.
-        share = run.split(counts=1)["counts"]
         if threshold is None:
+            share = run.split(counts=1)["counts"]
             dense = Counts(run.schema, (columns,))
             rate = run.epsilon / dense.sensitivity(run.neighbors)
             counts = run.add_noise(run.sum(dense), of=dense, budget=share)
             cells = np.arange(counts.size, dtype=np.int64)
+            records = None
         else:
+            shares = run.split(counts=1 - SIZE_SHARE, size=SIZE_SHARE)
             sparse = SparseCounts(run.schema, columns)
-            rate = run.epsilon / sparse.sensitivity(run.neighbors)
+            sensitivity = sparse.sensitivity(run.neighbors)
+            rate = shares["counts"].epsilon / sensitivity
             occupied = run.sum(sparse).compact()
             cells, counts = run.sparse_counts(
                 occupied.keys,
                 occupied.counts,
                 domain_size=sparse.domain_size,
                 threshold=threshold,
-                sensitivity=sparse.sensitivity(run.neighbors),
-                budget=share,
+                sensitivity=sensitivity,
+                budget=shares["counts"],
             )
+            size = run.add_noise(
+                occupied.counts.sum(keepdims=True), of=sparse, budget=shares["size"]
+            )
+            records = NoisySize(int(size[0]), shares["size"].epsilon / sensitivity)
         run.step(1, 1, "histogram")
         return HistogramRelease(
             receipt=run.receipt(),
@@ -123,6 +135,7 @@ class Histogram(Method[HistogramRelease]):
             counts=counts,
             noise_rate=rate,
             threshold=threshold,
+            records=records,
         )
 
     def reads(self, schema: Schema) -> tuple[str, ...]:
@@ -140,7 +153,8 @@ class Histogram(Method[HistogramRelease]):
         axes = self._axes(schema)
         cells = prod(axis.size for axis in axes)
         threshold = self._threshold(schema, axes, epsilon)
-        figures = {"cells": float(cells)} | count_errors(epsilon, cells, threshold)
+        rate = epsilon if threshold is None else _counting_part(epsilon)
+        figures = {"cells": float(cells)} | count_errors(rate, cells, threshold)
         if n_records:
             figures["records_per_cell"] = n_records / cells
         if threshold is None:
@@ -168,8 +182,9 @@ class Histogram(Method[HistogramRelease]):
             # The kernel refuses domains that are too large, before anything is paid or read.
             SparseCounts(schema, tuple((axis.column, axis.level) for axis in axes))
             auto = self.threshold == "auto"
-            threshold = auto_threshold(cells, epsilon) if auto else int(self.threshold)
-            require_sparse(cells, threshold, epsilon)
+            rate = _counting_part(epsilon)
+            threshold = auto_threshold(cells, rate) if auto else int(self.threshold)
+            require_sparse(cells, threshold, rate)
             return threshold
         if cells > MAX_DENSE_CELLS:
             raise InvalidParameter(
@@ -177,3 +192,8 @@ class Histogram(Method[HistogramRelease]):
                 f"{MAX_DENSE_CELLS:,}); coarsen columns with name@level, or add --threshold auto"
             )
         return None
+
+
+def _counting_part(epsilon: Fraction) -> Fraction:
+    """Return what is spent on the cells above a threshold; the rest on the number of records."""
+    return epsilon * (1 - SIZE_SHARE)

@@ -23,7 +23,7 @@ from dpublish.core.codecs import AXES, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize, estimate_total
 from dpublish.core.prediction import UNKNOWN, encode_rows, label_rows
 from dpublish.core.query.cells import CellCounts
-from dpublish.core.released import CellRelease, in_metadata, in_table
+from dpublish.core.released import CellRelease, Metadata, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.cut import cut_axis
 from dpublish.data.schema import Schema
@@ -60,6 +60,7 @@ class HistogramRelease(CellRelease):
     `cells` and `counts` are parallel: cell numbers in row-major order and their noisy counts.
     A dense histogram lists every cell; a sparse one those whose noisy count reached
     `threshold`.  The noise of each count has rate `noise_rate` (two-sided geometric).
+    `records` is the noisy number of all records that were counted, if it was paid for apart.
     """
 
     kind: ClassVar[str] = "histogram"
@@ -72,10 +73,12 @@ class HistogramRelease(CellRelease):
     counts: IntArray = in_table("counts", "noisy_count")
     noise_rate: Fraction = in_metadata(RATE)
     threshold: int | None = in_metadata(default=None)
+    records: NoisySize | None = in_metadata(optional(NOISY_SIZE), default=None)
 
     def __post_init__(self) -> None:
         """Refuse what no method would publish: a release may come from anywhere."""
         require_rate(self.noise_rate)
+        _require_size(self.records)
         if not self.axes or len({axis.column for axis in self.axes}) != len(self.axes):
             raise InvalidParameter("a histogram has at least one axis, each column once")
         for array in (self.cells, self.counts):
@@ -104,8 +107,9 @@ class HistogramRelease(CellRelease):
         """Count the records that satisfy `query`, with a confidence interval.
 
         A dense histogram has an unbiased answer and the exact quantile of its noise.  A
-        sparse one cannot see cells below its threshold; its interval allows for them, so it
-        is wide where many cells are unpublished.
+        sparse one cannot see cells below its threshold; its interval allows for as many records
+        in them as there are besides the published ones.  Where cells are covered in part, the
+        interval holds wherever in them the records lie.
         """
         return self._cell_counts.answer(query, confidence)
 
@@ -116,7 +120,9 @@ class HistogramRelease(CellRelease):
     @cached_property
     def _cell_counts(self) -> CellCounts:
         sparse = None if self.threshold is None else self.cells
-        return CellCounts(self.axes, self.counts, self.noise_rate, sparse, self.threshold)
+        return CellCounts(
+            self.axes, self.counts, self.noise_rate, sparse, self.threshold, records=self.records
+        )
 
     def marginal(self, column: str) -> Marginal:
         """Add up the counts along all other axes."""
@@ -163,6 +169,19 @@ class HistogramRelease(CellRelease):
         width = errors["all_cells_95" if is_sparse else "one_cell_95"]
         return {"counts": with_interval(table, width, at_once=is_sparse)}
 
+    def metadata(self) -> dict[str, Any]:
+        """Return whatever else is needed to load the value again; a size only if there is one."""
+        found = super().metadata()
+        if self.kind == HistogramRelease.kind and self.records is None:
+            del found["records"]
+        return found
+
+    @classmethod
+    def read_parts(cls, schema: Schema, metadata: Metadata, tables: Tables) -> dict[str, Any]:
+        """Read the declared fields; earlier histograms have no number of records."""
+        earlier = {"records": None} if cls.kind == HistogramRelease.kind else {}
+        return super().read_parts(schema, {**earlier, **metadata}, tables)
+
     def expected_error(self) -> dict[str, float]:
         """Return the errors of the counts, with probability 95 %."""
         return count_errors(self.noise_rate, self.size, self.threshold)
@@ -188,6 +207,14 @@ class HistogramRelease(CellRelease):
             "published": published,
             "error": claim,
         }
+
+
+def _require_size(records: NoisySize | None) -> None:
+    if records is None:
+        return
+    require_rate(records.rate)
+    if type(records.value) is not int:
+        raise InvalidParameter("the noisy number of records must be an integer")
 
 
 def _read_cuts(plain: Sequence[Mapping[str, Any]], schema: Schema) -> tuple[Axis, ...]:
@@ -218,7 +245,6 @@ class LabeledHistogramRelease(HistogramRelease):
     report: ClassVar[str] = "dpublish.methods.histogram.report:labeled_section"
 
     axes: tuple[Axis, ...] = in_metadata(CUT_AXES)
-    records: NoisySize | None = in_metadata(optional(NOISY_SIZE), default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,10 +253,6 @@ class LabeledHistogramRelease(HistogramRelease):
         last = self.schema.columns[-1]
         if self.classes.column != last.name or self.classes.size != last.size:
             raise InvalidParameter("the last axis must list all classes, the schema's last column")
-        if self.records is not None:
-            require_rate(self.records.rate)
-            if type(self.records.value) is not int:
-                raise InvalidParameter("the noisy number of records must be an integer")
 
     @property
     def classes(self) -> Axis:

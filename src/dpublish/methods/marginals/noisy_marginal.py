@@ -162,6 +162,30 @@ class NoisyMarginal:
         """
         return joint_half_width([self], [weights], confidence)
 
+    def bound(self, chosen: FloatArray, confidence: float, sign: int) -> float:
+        """Bound how many records have one of the `chosen` values (1, others 0).
+
+        From below if `sign` is -1, from above if it is 1.  Both bounds together hold with
+        probability `confidence`, whatever the records are.  Where values were merged or
+        smoothed, what was published is still known: noisy counts of each value, of whole buckets,
+        or of all records.
+        """
+        return joint_bound([(self, chosen)], confidence, sign)
+
+    def bounding_weights(self, chosen: FloatArray, sign: int) -> FloatArray:
+        """Weigh the published units so that they add up to no more, or no less, than `chosen`."""
+        if not chosen.any():
+            return np.zeros(self.units.size)
+        if self.method == "noise-first":
+            return chosen
+        if self.method == "structure-first":
+            means = self._bucket_means(chosen)
+            return (means >= 1 if sign < 0 else means > 0).astype(np.float64)
+        exact = self.noise_weights(chosen)
+        if exact is not None:
+            return exact
+        return self._unit_weights(np.full(self.leaves, 1.0 if sign > 0 else 0.0))
+
     def noise_weights(self, weights: FloatArray) -> FloatArray | None:
         """Compute how much the noise of each unit weighs in `weights @ bins`; None if biased."""
         if weights.shape != (self.leaves,):
@@ -220,6 +244,19 @@ class NoisyMarginal:
             branching=metadata["branching"],
             ends=tuple(metadata.get("ends", ())),
         )
+
+
+def joint_bound(
+    chosen: Sequence[tuple[NoisyMarginal, FloatArray]], confidence: float, sign: int
+) -> float:
+    """Bound a sum of counts of chosen values of several marginals, as `bound` does for one."""
+    weights = [marginal.bounding_weights(own, sign) for marginal, own in chosen]
+    if not any(own.any() for own in weights):
+        return 0.0
+    marginals = [marginal for marginal, _ in chosen]
+    value = sum(float(own @ one.units) for own, one in zip(weights, marginals, strict=True))
+    width = mixed_half_width([one.rate for one in marginals], weights, confidence)
+    return max(value + sign * width, 0.0)
 
 
 def joint_half_width(

@@ -20,7 +20,7 @@ from dpublish.core.beside_labels import (
     with_listed_bins,
 )
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.query.cells import bounded
+from dpublish.core.query.cells import around
 from dpublish.core.released import Metadata, Release, Tables, whole_column
 from dpublish.data.axis import Axis, Value
 from dpublish.data.query.language import parse_query
@@ -31,7 +31,10 @@ from dpublish.methods.marginals.noisy_marginal import MOST_MERGED, NoisyMarginal
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
 
-SMOOTHED = "neighbors were merged or smoothed, so the error is not known"
+SMOOTHED = (
+    "neighbors were merged or smoothed, so the estimate is biased; the interval is what the noisy "
+    "numbers as published allow"
+)
 _LEAST_VARIANCE = 1e-12  # noise that is never there still leaves a number to divide by
 
 
@@ -126,12 +129,14 @@ class MarginalsRelease(Release):
         covered = read_query(self.axes, query)
         noisy = self.noisy_marginal(name)
         weights = covered.weights[self.schema.names.index(name)]
+        index = self.schema.names.index(name)
         value = float(weights @ noisy.bins)
-        width = noisy.half_width(weights, confidence)
-        if width is None:
-            notes = "; ".join(note for note in (covered.assumption, SMOOTHED) if note)
-            return Answer(value, None, None, confidence, notes)
-        return bounded(value, value - width, value + width, confidence, covered.assumption)
+        low = noisy.bound(covered.inner[index], confidence, -1)
+        high = noisy.bound(covered.outer[index], confidence, 1)
+        is_biased = noisy.noise_weights(weights) is None
+        notes = [covered.note, SMOOTHED if is_biased else None]
+        note = "; ".join(note for note in notes if note) or None
+        return around(value, low, high, confidence, note)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate counts of boxes as if columns were independent, as they are in `rows`."""

@@ -48,6 +48,9 @@ KEPT_ROWS = (
     "of a person are hidden by the release that this is a part of"
 )
 """What the receipt of a part takes for granted, where people have several rows."""
+DRAWN = "answers are about the people who were drawn"
+"""How the assumption of a receipt begins, where only a sample was counted and not scaled up."""
+OF_THE_DRAWN = "count and interval are those of the people who were drawn, not of all"
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
 _LISTED = 4  # parts that a summary lists one by one
 _TEXTS = Codec(list, lambda plain, _: tuple(plain))
@@ -161,9 +164,13 @@ class PersonalizedRelease(Release):
 
         There is a confidence interval where every part has one: independent noise is added in
         squares, other errors are added up.  Where people stand for others, the sampling error
-        is part of it.
+        is part of it, and the interval rests on the model that levels say nothing about records.
         """
-        return self._counter.answer(query, confidence)
+        found = self._counter.answer(query, confidence)
+        if not any(said.startswith(DRAWN) for said in self.receipt.assumptions):
+            return found
+        note = "; ".join(filter(None, [found.assumption, OF_THE_DRAWN]))
+        return replace(found, assumption=note)
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
@@ -382,7 +389,10 @@ class PersonalizedAnswer(Release):
             return Answer(self.number, None, None, confidence)
         width = self.expected["count_95"]
         low, high = max(self.number - width, 0.0), min(self.number + width, float(self.most))
-        return Answer(self.number, low, high, confidence)
+        if "eligible_people" in self.expected:  # no more than the public number of people
+            return Answer(self.number, low, high, confidence)
+        note = f"at most {self.most:,} records satisfy the query, as was said before the release"
+        return Answer(self.number, low, high, confidence, note, kind="model")
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the answer as one row."""

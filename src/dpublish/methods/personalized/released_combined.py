@@ -76,8 +76,11 @@ class PersonalCount:
         """Count the records that satisfy `query`."""
         require_confidence(confidence)
         asked = np.flatnonzero(self.factors > 0).tolist()
-        inner = self._inner_confidence(len(asked), confidence)
-        answers = [self.parts[i].release.count(query, confidence=inner) for i in asked]
+        in_squares = self._adds_in_squares
+        answers = self._ask(query, asked, confidence, in_squares)
+        if in_squares and any(answer.assumption for answer in answers):
+            in_squares = False  # an interval that allows for more than noise is no deviation
+            answers = self._ask(query, asked, confidence, in_squares)
         factors = self.factors[asked]
         if len(asked) == 1 and factors[0] == 1 and not self.weighted:
             return answers[0]
@@ -86,17 +89,23 @@ class PersonalCount:
         if widths is None or not asked or (self.weighted and not self.sizes_are_public):
             why = None if widths is None else NOISY_SIZES
             return Answer(value, None, None, confidence, self._assumption(answers, why))
-        whole = self._join(widths, self._deviation(answers, widths, asked), confidence)
-        low, high = max(value - whole, 0.0), max(value + whole, 0.0)
-        on_model = any(answer.kind == "model" for answer in answers)
+        deviation = self._deviation(answers, widths, asked)
+        whole = self._join(widths, deviation, confidence, in_squares)
+        on_model = self.is_scaled or any(answer.kind == "model" for answer in answers)
         return Answer(
             value,
-            low,
-            high,
+            max(value - whole, 0.0),
+            max(value + whole, 0.0),
             confidence,
             self._assumption(answers, None),
             kind="model" if on_model else "confidence",
         )
+
+    def _ask(
+        self, query: str, asked: Sequence[int], confidence: float, in_squares: bool
+    ) -> list[Answer]:
+        inner = self._inner_confidence(len(asked), confidence, in_squares)
+        return [self.parts[i].release.count(query, confidence=inner) for i in asked]
 
     @property
     def is_scaled(self) -> bool:
@@ -110,7 +119,7 @@ class PersonalCount:
             for part in self.parts
         )
 
-    def _inner_confidence(self, asked: int, confidence: float) -> float:
+    def _inner_confidence(self, asked: int, confidence: float, in_squares: bool) -> float:
         """Choose how sure each part must be.
 
         One part that stands for itself has the confidence that the user wants.  Independent
@@ -119,15 +128,17 @@ class PersonalCount:
         """
         if asked == 1 and self.factors.max() == 1 and not self.weighted:
             return confidence
-        if self._adds_in_squares:
+        if in_squares:
             return max(confidence, _LEAST)
         return 1 - (1 - confidence) / (asked + self.is_scaled)
 
-    def _join(self, widths: FloatArray, deviation: float, confidence: float) -> float:
+    def _join(
+        self, widths: FloatArray, deviation: float, confidence: float, in_squares: bool
+    ) -> float:
         """Bound noise and sampling error together."""
-        inner = self._inner_confidence(widths.size, confidence)
+        inner = self._inner_confidence(widths.size, confidence, in_squares)
         deviations = NormalDist().inv_cdf((1 + inner) / 2)
-        if not self._adds_in_squares:
+        if not in_squares:
             return float(widths.sum()) + deviations * deviation
         whole = sqrt(float(widths @ widths) + (deviations * deviation) ** 2)
         return whole * NormalDist().inv_cdf((1 + confidence) / 2) / deviations

@@ -15,16 +15,13 @@ from dpublish.methods.personalized.method import (
     inner_release,
     known_sizes,
 )
-from dpublish.methods.personalized.released import PersonalizedRelease
+from dpublish.methods.personalized.released import DRAWN, PersonalizedRelease
 from dpublish.methods.personalized.released_parts import Part
 from dpublish.methods.personalized.threshold import one_part, require_scalable
 from dpublish.privacy.amplification import sampling_rate
 from dpublish.privacy.epsilon import format_short, parse_epsilon
 
-NOT_CORRECTED = (
-    "answers are about the people who were drawn, each with the probability of their level; they "
-    "are not scaled up to all"
-)
+NOT_CORRECTED = f"{DRAWN}, each with the probability of their level; they are not scaled up to all"
 CORRECTED = (
     "answers are scaled up by the public sampling rates: the owner asserts that levels tell "
     "nothing about the other values"

@@ -23,8 +23,7 @@ from dpublish.core.query.cells import CellCounts, bounded
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import Release, in_metadata, in_table
 from dpublish.data.axis import Axis
-from dpublish.data.query.language import parse_query, require_columns
-from dpublish.data.query.weights import is_partial
+from dpublish.data.query.language import Query, parse_query, require_columns
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -157,23 +156,29 @@ class PrivBayesRelease(Release):
         A joint count that has all columns of the query answers with a confidence interval:
         the one of least noise, preferably one whose cells need not be cut.  Which that is
         depends on the query and the network, not on the noise.  Other queries are counted in
-        synthetic rows.
+        synthetic rows; their interval is what the joint counts of each column allow.
         """
         require_confidence(confidence)
         parsed = parse_query(query)
         require_columns(parsed, self.schema.names)
+        found = self._count_of(parsed, confidence)
+        return self.sample.answer(query, confidence, self._count_of) if found is None else found
+
+    def _count_of(self, query: Query, confidence: float) -> Answer | None:
+        """Count by a joint count that has all columns of the query, if there is one."""
+        text = str(query)
         joints = [
             CellCounts(axes, joint.ravel(), self.noise_rate)
             for axes, joint in zip(self.joint_axes, self.joints, strict=True)
-            if set(parsed.columns) <= {axis.column for axis in axes}
+            if set(query.columns) <= {axis.column for axis in axes}
         ]
         if not joints:
-            return self.sample.answer(query, confidence)
-        best = min(joints, key=lambda joint: _uncertainty(joint, query))
-        if not parsed.columns and noise_variance(self.size_rate) <= _uncertainty(best, query)[1]:
+            return None
+        best = min(joints, key=lambda joint: _uncertainty(joint, text))
+        if not query.columns and noise_variance(self.size_rate) <= _uncertainty(best, text)[1]:
             width = half_width(self.size_rate, np.ones(1), confidence)
             return bounded(self.size, self.size - width, self.size + width, confidence)
-        return best.answer(query, confidence)
+        return best.answer(text, confidence)
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
@@ -235,9 +240,9 @@ class PrivBayesRelease(Release):
 
 def _uncertainty(joint: CellCounts, query: str) -> tuple[bool, float]:
     """Return whether an answer has to cut cells, and the variance of its noise."""
-    weights = read_query(joint.axes, query).weights
-    terms = Terms.of_products(weights, float(joint.rate or 0))
-    return any(np.any(is_partial(along)) for along in weights), float(terms.variances.sum())
+    covered = read_query(joint.axes, query)
+    terms = Terms.of_products(covered.weights, float(joint.rate or 0))
+    return covered.is_cut, float(terms.variances.sum())
 
 
 def _log_scores(

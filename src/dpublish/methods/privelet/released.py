@@ -20,7 +20,7 @@ from dpublish.core.axis_rows import draw_rows
 from dpublish.core.beside_labels import CONFIDENCE, every_cell, with_interval, with_listed_bins
 from dpublish.core.codecs import RATE, Codec
 from dpublish.core.query.axes import read_boxes, read_query
-from dpublish.core.query.cells import bounded
+from dpublish.core.query.cells import around, bounded
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -127,21 +127,35 @@ class PriveletRelease(Release):
         return round_to_total(project_nonnegative(self.estimates, total))
 
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
-        """Count the records that satisfy `query`: unbiased, with the quantile of its noise."""
+        """Count the records that satisfy `query`, with the quantile of its noise.
+
+        The answer is unbiased unless cells are covered in part; the interval then goes from the
+        cells that are covered as a whole to all that are touched.
+        """
         require_confidence(confidence)
         covered = read_query(self.axes, query)
+        value, width = self._sum(covered.weights, confidence)
+        if not covered.is_cut:
+            return bounded(value, value - width, value + width, confidence, covered.note)
+        least, below = self._sum(covered.inner, confidence)
+        most, above = self._sum(covered.outer, confidence)
+        return around(value, least - below, most + above, confidence, covered.note)
+
+    def _sum(self, weights: Sequence[FloatArray], confidence: float) -> tuple[float, float]:
+        """Add up the estimates by the weights along each axis; with the half-width of the noise."""
+        if not all(along.any() for along in weights):
+            return 0.0, 0.0
         per_axis = [
             coefficient_weights(along) if is_haar else along
-            for along, is_haar in zip(covered.weights, self.haar, strict=True)
+            for along, is_haar in zip(weights, self.haar, strict=True)
         ]
         used = [np.flatnonzero(along) for along in per_axis]
         parts = [along[kept] for along, kept in zip(per_axis, used, strict=True)]
         total: NDArray[Any] = self.coefficients[np.ix_(*used)].astype(np.float64)
         for part in parts:
             total = np.tensordot(part, total, axes=(0, 0))
-        value = float(total)
-        width = half_width(self.noise_rate, reduce(np.multiply.outer, parts).ravel(), confidence)
-        return bounded(value, value - width, value + width, confidence, covered.assumption)
+        noise = reduce(np.multiply.outer, parts).ravel()
+        return float(total), half_width(self.noise_rate, noise, confidence)
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of codes at once."""

@@ -12,7 +12,8 @@ import pyarrow as pa
 from dpublish.core.answer import Answer
 from dpublish.core.axis_rows import draw_column
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.query.sampled import SampledCount
+from dpublish.core.query.cells import around
+from dpublish.core.query.sampled import WHY, SampledCount
 from dpublish.core.released import Metadata, Tables, in_table, whole_column
 from dpublish.data.axis import Axis
 from dpublish.data.query.language import Query, parse_query
@@ -35,6 +36,7 @@ from dpublish.types import FloatArray, IntArray
 Rule = Literal["scores", "counts"]
 SCORES = "class_score"
 """Name of the published column of scores."""
+_BY_GRID = "the interval is what the noisy counts of the grid allow, whatever the records are"
 DOUBT = 5
 """How many deviations of noise a cell's records have to outweigh to be believed over the model."""
 
@@ -171,12 +173,18 @@ class PrivPfCRelease(LabeledHistogramRelease):
 
         Columns of the grid are counted in it, with a confidence interval.  Synthetic rows are
         counted if columns of refinements are asked about, or a part of a cell whose values
-        were counted on their own.
+        were counted on their own; the interval is what the grid allows.
         """
         parsed = parse_query(query)
         if self._has_grid_of(parsed.columns) and not self._cuts_counted_cells(parsed):
             return super().count(query, confidence=confidence)
-        return self._sample.answer(query, confidence)
+        found = self._sample.answer(query, confidence)
+        grid = Query(tuple(c for c in parsed.conditions if self._has_grid_of((c.column,))))
+        within = super().count(str(grid), confidence=confidence)
+        if found.low is not None or within.low is None or within.high is None:
+            return found
+        low = within.low if len(grid.conditions) == len(parsed.conditions) else 0.0
+        return around(found.value, low, within.high, confidence, f"{WHY}; {_BY_GRID}")
 
     def _cuts_counted_cells(self, query: Query) -> bool:
         counted = {one.axis.column for one in self.values}

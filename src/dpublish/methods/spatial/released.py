@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import ndtri
 
 from dpublish.accuracy.intervals import mixed_half_width, require_confidence
 from dpublish.accuracy.noise_distribution import noise_variance, sum_quantile
@@ -19,8 +18,8 @@ from dpublish.core.axis_rows import draw_column
 from dpublish.core.beside_labels import cell_width, with_ends, with_interval
 from dpublish.core.codecs import BOOL, NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import NoisySize
-from dpublish.core.query.axes import read_query
-from dpublish.core.query.cells import bounded
+from dpublish.core.query.axes import NOT_IN_INTERVAL, read_query
+from dpublish.core.query.cells import around
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, in_table
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
@@ -31,10 +30,8 @@ from dpublish.methods.spatial.boxes import BoxOverlap, end_columns, read_ends, r
 from dpublish.privacy.receipt import Receipt
 from dpublish.types import FloatArray, IntArray
 
-EVENLY = (
-    "records are assumed to be evenly distributed within partly covered boxes; the confidence "
-    "interval does not cover how far that is wrong"
-)
+PARTIAL = "records in no box were not counted, so there is no confidence interval"
+EVENLY = "records are assumed to be evenly distributed within partly covered boxes"
 _LEVEL_RATE = optional(RATE)
 _RATES = Codec(
     lambda rates: [_LEVEL_RATE.write(rate) for rate in rates],
@@ -152,24 +149,31 @@ class SpatialRelease(Release):
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, with a confidence interval.
 
-        The interval covers the noise and, where boxes are covered in part, the binomial
-        variance of records that are evenly distributed over each box.
+        Where boxes are covered in part, the estimate takes the part of their size, and the
+        interval goes from the boxes that are covered as a whole to all that are touched.
         """
         require_confidence(confidence)
         covered = read_query(self.axes, query)
         shares = self._overlap.shares(covered.weights)
-        is_cut = bool(np.any((shares > 0) & (shares < 1)))
-        notes = [note for note in (covered.assumption, EVENLY if is_cut else None) if note]
+        inner = (self._overlap.shares(covered.inner) >= 1).astype(np.float64)
+        outer = (self._overlap.shares(covered.outer) > 0).astype(np.float64)
+        is_cut = bool(np.any(inner != outer))
         value = float(shares @ self.estimates)
-        noise = self.noise_half_width(shares, confidence)
-        variance = float(self.plausible @ (shares * (1 - shares)))
-        width = sqrt(noise**2 + variance * float(ndtri((1 + confidence) / 2)) ** 2)
-        return bounded(value, value - width, value + width, confidence, "; ".join(notes) or None)
+        notes = [note for note in (covered.assumption, EVENLY if is_cut else None) if note]
+        if self.partial:
+            notes.append(PARTIAL)
+            return Answer(value, None, None, confidence, "; ".join(notes))
+        notes += [NOT_IN_INTERVAL] if is_cut else []
+        low = float(inner @ self.estimates) - self.noise_half_width(inner, confidence)
+        high = float(outer @ self.estimates) + self.noise_half_width(outer, confidence)
+        return around(value, low, high, confidence, "; ".join(notes) or None)
 
     def noise_half_width(self, weights: FloatArray, confidence: float) -> float:
         """Bound the noise of the sum of `weights` times the estimates."""
         on_all = np.zeros(self.parents.size + 1)
         on_all[self.ends + 1] = weights
+        if not weights.any():
+            return 0.0
         found = self.tree.adjoint(on_all)
         # What rounding leaves of a weight that cancels out is no weight.
         found[np.abs(found) < 1e-12 * np.abs(found).max()] = 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dpublish.accuracy.noise_distribution import Terms, quantile
 from dpublish.accuracy.rounding import format_number
-from dpublish.core.answer import Answer
+from dpublish.core.answer import Answer, IntervalKind
 from dpublish.core.axis_rows import label_columns
 from dpublish.core.beside_labels import label_positions, with_bins
 from dpublish.core.codecs import AXES, BOOL, RATE, Codec
@@ -50,7 +50,18 @@ ALL = "(all)"
 UNKNOWN = "unknown"
 LITTLE = "says little"
 _RESERVED = frozenset(
-    {"measure", "value", "low", "high", "value_date", "low_date", "high_date", "of", "note"}
+    {
+        "measure",
+        "value",
+        "low",
+        "high",
+        "interval",
+        "value_date",
+        "low_date",
+        "high_date",
+        "of",
+        "note",
+    }
 )
 
 TEXTS = Codec(list, lambda plain, _: tuple(map(str, plain)))
@@ -72,6 +83,8 @@ class Statistic(NamedTuple):
     """Which records it is about."""
     note: str
     """Empty, or why the number says little."""
+    interval: IntervalKind = "confidence"
+    """On what the interval rests: all of them on the noise and the bounds, and on no model."""
 
     def __str__(self) -> str:
         value = UNKNOWN if self.value is None else format_number(self.value)
@@ -355,6 +368,7 @@ class StatisticsRelease(CellRelease):
         columns["measure"] = pa.array([one.measure for one in listed], pa.string())
         for name in ("value", "low", "high"):
             columns[name] = pa.array([getattr(one, name) for one in listed], pa.float64())
+        columns["interval"] = pa.array([one.interval for one in listed], pa.string())
         if any(self._is_date(read_measure(one)) for one in self.measures):
             for name in ("value", "low", "high"):
                 texts = [self._date(one.measure, getattr(one, name)) for one in listed]

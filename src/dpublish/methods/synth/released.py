@@ -1,11 +1,11 @@
 """A published model of a table: noisy marginals and tables, and the distribution fitted to them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from math import prod, sqrt
+from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +23,9 @@ from dpublish.core.beside_labels import (
 )
 from dpublish.core.codecs import NOISY_SIZE, RATE, Codec, optional
 from dpublish.core.noisy_size import MAX_STREAMED_ROWS, NoisySize
-from dpublish.core.query.cells import bounded
+from dpublish.core.query.axes import read_query
+from dpublish.core.query.cells import around, bounded
+from dpublish.core.query.dependence import ANY_DEPENDENCE, frechet_bounds
 from dpublish.core.query.sampled import SampledCount
 from dpublish.core.released import (
     BATCH_ROWS,
@@ -36,7 +38,7 @@ from dpublish.core.released import (
     whole_column,
 )
 from dpublish.data.query.language import Query, parse_query, require_columns
-from dpublish.data.query.weights import assumption, axis_weights, is_partial
+from dpublish.data.query.weights import assumption, axis_extent, axis_weights, is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -46,6 +48,7 @@ from dpublish.methods.marginals.released import marginal_table, read_marginals, 
 from dpublish.methods.synth.class_names import class_names, with_class_values
 from dpublish.methods.synth.classes import ColumnClasses
 from dpublish.methods.synth.fit import Fitted
+from dpublish.methods.synth.function_counts import source_extent
 from dpublish.methods.synth.junction_tree import Columns, JunctionTree
 from dpublish.methods.synth.model import CountedTable, Known, Model
 from dpublish.methods.synth.quality import UNKNOWN, Distance, Quality, QualityIntervals, size_terms
@@ -88,8 +91,6 @@ class _Estimate(NamedTuple):
     value: float
     rates: list[Fraction]
     weights: list[FloatArray]
-    cut: float
-    """Variance of where records lie within cells that the query covers in part."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -312,14 +313,15 @@ class SynthRelease(Release):
         Where noisy tables hold all columns of the query, in classes that it does not cut, their
         weighted mean answers, with a confidence interval that covers the noise.  A query of one
         column that cuts bins is answered by its marginal: records in a bin that is covered in
-        part are taken to lie evenly in it.  Other queries are answered by the model, with an
-        interval that says what it rests on.
+        part are taken to lie evenly in it, and the interval allows for all else.  Other queries
+        are answered by the model.  Their interval rests on its measured quality, and the bounds
+        beside it on the noise alone; if the quality was not measured, the bounds are the interval.
         """
         require_confidence(confidence)
         parsed = parse_query(query)
         require_columns(parsed, self.schema.names)
         if set(parsed.columns) - set(self.names):
-            return self.sample.answer(query, confidence)
+            return self.sample.answer(query, confidence, self._count_of)
         if not parsed.columns:
             return self._count_all(confidence)
         stated = self._stated(parsed, confidence)
@@ -340,10 +342,11 @@ class SynthRelease(Release):
 
     def _stated(self, query: Query, confidence: float) -> Answer | None:
         """Answer what the schema says: what is impossible, and what was counted elsewhere."""
-        masks = {
-            name: axis_weights(self.schema[name].axis(), query.about(name)) > 0
-            for name in query.columns
+        extents = {
+            name: axis_extent(self.schema[name].axis(), query.about(name)) for name in query.columns
         }
+        masks = {name: extent.outer for name, extent in extents.items()}
+        is_cut = any(np.any(extent.inner != extent.outer) for extent in extents.values())
         if any(not mask.any() for mask in masks.values()):
             return self._beyond(query, confidence)
         for one in self.known.impossible:
@@ -354,7 +357,7 @@ class SynthRelease(Release):
             if within:
                 return Answer(0.0, 0.0, 0.0, confidence, one.describe())
         for total in self.known.totals:
-            if total.columns and {*total.columns} == {*masks} and not self._cuts(query):
+            if total.columns and {*total.columns} == {*masks} and not is_cut:
                 pairs = zip(total.columns, total.codes, strict=True)
                 if all(np.array_equal(masks[name], mask) for name, mask in pairs):
                     count = float(total.count)
@@ -366,22 +369,11 @@ class SynthRelease(Release):
         notes = []
         for name in query.columns:
             axis, conditions = self.schema[name].axis(), query.about(name)
-            weights = axis_weights(axis, conditions)
-            note = assumption(axis, conditions, weights)
-            if note is None and axis.edges is not None and not axis.holds_integers:
-                note = _AT_BOUNDS.format(name=name) if not weights.any() else None
-            notes.append(note)
+            notes.append(assumption(axis, conditions, axis_weights(axis, conditions)))
         said = "; ".join(dict.fromkeys(note for note in notes if note)) or None
         if said is None:
             return Answer(0.0, 0.0, 0.0, confidence)
         return Answer(0.0, None, None, confidence, said)
-
-    def _cuts(self, query: Query) -> bool:
-        """Return whether a query covers a value or a bin in part."""
-        return any(
-            np.any(is_partial(axis_weights(self.schema[name].axis(), query.about(name))))
-            for name in query.columns
-        )
 
     def _measured(self, query: Query) -> _Estimate | None:
         """Average the noisy tables that answer a query, weighted by the inverse of their noise."""
@@ -391,7 +383,6 @@ class SynthRelease(Release):
         }
         is_cut = any(np.any(is_partial(along)) for along in weights.values())
         found: list[tuple[float, Fraction, FloatArray, FloatArray]] = []
-        cut = 0.0
         for table in () if is_cut else self.counted:
             covered = self._covered(table, weights)
             if covered is not None:
@@ -405,7 +396,6 @@ class SynthRelease(Release):
                 variance = noise_variance(marginal.rate) * float(noise @ noise)
                 units = marginal.units.astype(np.float64)
                 found.append((variance, marginal.rate, noise, units))
-                cut = float((weights[name] * (1 - weights[name])) @ np.maximum(marginal.bins, 0))
         if not found:
             return None
         shares = np.array([1 / max(variance, 1e-12) for variance, *_ in found])
@@ -418,7 +408,7 @@ class SynthRelease(Release):
         parts = [
             (share * part).ravel() for share, (_, _, part, _) in zip(shares, found, strict=True)
         ]
-        return _Estimate(float(value), rates, parts, cut)
+        return _Estimate(float(value), rates, parts)
 
     def _covered(self, table: CountedTable, weights: Mapping[str, FloatArray]) -> FloatArray | None:
         """Say which cells of a table a query covers; None if it cuts a class or is not in it."""
@@ -437,15 +427,35 @@ class SynthRelease(Release):
             found = np.multiply.outer(found, along)
         return found
 
+    def _count_of(self, query: Query, confidence: float) -> Answer | None:
+        """Count by one column, or by the column that it is a function of, for bounds alone."""
+        if not query.columns:
+            return self._count_all(confidence)
+        (name,) = query.columns
+        if name in self.names:
+            found = name, axis_extent(self.schema[name].axis(), query.about(name))
+        else:
+            known = source_extent(self.schema, query)
+            if known is None or known[0] not in self.names:
+                return None
+            found = known
+        marginal = self.marginals[self.names.index(found[0])]
+        inner, outer = (mask.astype(np.float64) for mask in found[1])
+        low, high = marginal.bound(inner, confidence, -1), marginal.bound(outer, confidence, 1)
+        return Answer((low + high) / 2, low, high, confidence)
+
     def _from_tables(self, query: Query, found: _Estimate, confidence: float) -> Answer:
-        width = mixed_half_width(found.rates, found.weights, confidence, deviation=sqrt(found.cut))
-        notes = []
-        for name in query.columns:
-            axis, conditions = self.schema[name].axis(), query.about(name)
-            notes.append(assumption(axis, conditions, axis_weights(axis, conditions)))
-        said = "; ".join(dict.fromkeys(note for note in notes if note)) or None
-        answer = bounded(found.value, found.value - width, found.value + width, confidence)
-        return replace(answer, assumption=said)
+        covered = read_query([self.schema[name].axis() for name in query.columns], str(query))
+        if not covered.is_cut:
+            width = mixed_half_width(found.rates, found.weights, confidence)
+            low, high = found.value - width, found.value + width
+        elif len(query.columns) == 1:
+            marginal = self.marginals[self.names.index(query.columns[0])]
+            low = marginal.bound(covered.inner[0], confidence, -1)
+            high = marginal.bound(covered.outer[0], confidence, 1)
+        else:
+            low, high = self._outer_bounds(query, confidence)
+        return around(found.value, low, high, confidence, covered.note)
 
     def _by_model(self, query: Query, confidence: float) -> Answer:
         """Estimate a count by the model, between what the marginals alone allow."""
@@ -456,39 +466,27 @@ class SynthRelease(Release):
         mean = self.mean_distance(confidence)
         columns = max(len(query.columns), 2)
         if mean is None or mean.high >= 0.5:
-            return Answer(value, low, high, confidence, _BY_BOUNDS)
+            return Answer(value, low, high, confidence, f"{_BY_BOUNDS}; {ANY_DEPENDENCE}")
         width = (columns - 1) * mean.high * self.total
         near, far = max(low, value - width), min(high, value + width)
         rests = _BY_MODEL.format(distance=f"{mean.high:.3f}", times=_times(columns - 1))
-        return Answer(value, near, far, confidence, rests, kind="model")
+        return Answer(value, near, far, confidence, rests, kind="model", bounds=(low, high))
 
     def _outer_bounds(self, query: Query, confidence: float) -> tuple[float, float]:
         """Bound a count by those of its columns alone (Fréchet): these cover the noise.
 
         Cells that a query cuts count as outside for the lower bound and inside for the upper.
         """
-        number = len(query.columns)
-        each = 1 - (1 - confidence) / (2 * number + 1)
+        each = 1 - (1 - confidence) / (len(query.columns) + 1)
         is_known = any(not one.columns for one in self.known.totals)
-        most_records = self.total + (0 if is_known else quantile(size_terms(self.known), each))
-        most, inside = most_records, 0.0
+        most = self.total + (0 if is_known else quantile(size_terms(self.known), each))
+        parts = []
         for name in query.columns:
-            weights = axis_weights(self.schema[name].axis(), query.about(name))
-            inside += self._column_count(name, (weights >= 1).astype(np.float64), each, -1)
-            outer = self._column_count(name, (weights > 0).astype(np.float64), each, 1)
-            most = min(most, outer)
-        # At least all records that satisfy each condition, less those that cannot be in all.
-        least = inside - (number - 1) * most_records
-        return max(least, 0.0), max(most, 0.0)
-
-    def _column_count(self, name: str, inside: FloatArray, confidence: float, sign: int) -> float:
-        """Bound how many records have one of some values of a column."""
-        marginal = self.marginals[self.names.index(name)]
-        noise = marginal.noise_weights(inside)
-        if noise is None or not inside.any():
-            return 0.0
-        width = mixed_half_width([marginal.rate], [noise], confidence)
-        return max(float(inside @ marginal.bins) + sign * width, 0.0)
+            marginal = self.marginals[self.names.index(name)]
+            inner, outer = axis_extent(self.schema[name].axis(), query.about(name))
+            low = marginal.bound(inner.astype(np.float64), each, -1)
+            parts.append((low, marginal.bound(outer.astype(np.float64), each, 1)))
+        return frechet_bounds(parts, max(most, 0.0))
 
     def count_boxes(self, columns: Sequence[str], lows: IntArray, highs: IntArray) -> FloatArray:
         """Estimate how many records lie in each of many boxes of codes at once."""
@@ -658,13 +656,7 @@ class SynthRelease(Release):
         return said
 
 
-_BY_BOUNDS = (
-    "the value is the model's; the interval is what the noisy counts of each column alone allow"
-)
-_AT_BOUNDS = (
-    "values of {name} at its bounds, and clipped ones, lie in its outermost bins: ask for a range "
-    "that holds such a bin"
-)
+_BY_BOUNDS = "the value is the fitted model's"
 _BY_MODEL = (
     "the value and the interval rest on the fitted model: they assume that this count is no "
     "further off than {times}the mean distance of pairs of columns (at most {distance} of all "

@@ -1,10 +1,10 @@
 """A published decision tree: classify with it, count in its leaves, or read its rules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite, prod, sqrt
+from math import isfinite, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,11 +22,10 @@ from dpublish.core.beside_labels import (
 )
 from dpublish.core.codecs import BOOL, FIGURES, RATE, Codec, optional
 from dpublish.core.prediction import encode_rows, label_rows
-from dpublish.core.query.axes import read_query
-from dpublish.core.query.cells import bounded
+from dpublish.core.query.axes import NOT_IN_INTERVAL, read_query
+from dpublish.core.query.cells import around
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.axis import Axis
-from dpublish.data.query.weights import is_partial
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.mechanisms.exact.sampler import require_rate
@@ -196,20 +195,28 @@ class DecisionTreeRelease(Release):
             raise InvalidQuery("this tree is one leaf whose class was chosen without counts")
         axes = [*(self.schema[name].axis() for name in self.routes.columns), self.classes]
         query_weights = read_query(axes, query)
-        shares = [_Shares(a, w) for a, w in zip(axes[:-1], query_weights.weights, strict=False)]
+        weights = self._leaf_weights(axes, query_weights.weights)
+        inner = (self._leaf_weights(axes, query_weights.inner) >= 1).astype(np.float64)
+        outer = (self._leaf_weights(axes, query_weights.outer) > 0).astype(np.float64)
+        is_cut = bool(np.any(inner != outer))
+        low = float((inner * self.counts).sum()) - self._half_width(inner, confidence)
+        high = float((outer * self.counts).sum()) + self._half_width(outer, confidence)
+        note = f"{_EVENLY}; {NOT_IN_INTERVAL}" if is_cut else query_weights.assumption
+        return around(float((weights * self.counts).sum()), low, high, confidence, note)
+
+    def _leaf_weights(self, axes: Sequence[Axis], per_axis: Sequence[FloatArray]) -> FloatArray:
+        """Compute which part of each leaf a query covers, by class."""
+        shares = [_Shares(a, w) for a, w in zip(axes[:-1], per_axis, strict=False)]
         by_leaf = np.array([self._covered(leaf, shares) for leaf in self.shape.leaves])
-        weights = by_leaf[:, None] * query_weights.weights[-1]
-        value = float((weights * self.counts).sum())
-        variance = float((weights * (1 - weights) * self.counts).sum())
+        return np.asarray(by_leaf[:, None] * per_axis[-1])
+
+    def _half_width(self, weights: FloatArray, confidence: float) -> float:
+        """Bound the noise of a weighted sum of the leaves' counts."""
+        if not weights.any():
+            return 0.0
         depths = np.array([self.shape.depths[leaf] for leaf in self.shape.leaves])
-        half_width = mixed_half_width(
-            self.count_rates,
-            [weights[depths == depth].ravel() for depth in range(len(self.count_rates))],
-            confidence,
-            deviation=sqrt(max(variance, 0.0)),
-        )
-        note = _EVENLY if np.any(is_partial(weights)) else query_weights.assumption
-        return bounded(value, value - half_width, value + half_width, confidence, note)
+        parts = [weights[depths == depth].ravel() for depth in range(len(self.count_rates))]
+        return mixed_half_width(self.count_rates, parts, confidence)
 
     def _covered(self, leaf: int, shares: "list[_Shares]") -> float:
         """Compute which part of a leaf a query covers, by its runs along the columns above it."""
