@@ -27,6 +27,10 @@ COMMANDS = {
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
     "methods": ("dpublish.cli.methods:methods", "List the methods, and the settings of one."),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
+    "rehearse": (
+        "dpublish.cli.rehearse:rehearse_command",
+        "Measure accuracy on public rows before spending.",
+    ),
     "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
     "svt": ("dpublish.cli.svt:svt", "Ask which counts are above a threshold, one by one."),
