@@ -7,16 +7,16 @@ runs the method with seeded noise on public rows and measures the goal itself.
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
 
 from dpublish.core.catalog import CATALOG, STREAMS
-from dpublish.core.method import Method, Progress, settings_of
+from dpublish.core.method import Method, Progress
 from dpublish.core.plugins import plugins
 from dpublish.core.registry import make_method
-from dpublish.core.settings import ALIASES
+from dpublish.core.settings import ALIASES, written_settings
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
@@ -241,17 +241,8 @@ def describe(method: Method[Any]) -> str:
     >>> describe(make_method("kmeans", {"n_clusters": 4, "columns": "age,hours"}))
     'kmeans n_clusters=4 columns=age,hours'
     """
-    plain = settings_of(method)
-    told = [
-        f"{one.name}={_text(plain[one.name])}"
-        for one in fields(method)
-        if one.name in plain and getattr(method, one.name) != one.default
-    ]
-    return " ".join([method.name, *sorted(told, key=lambda text: "contribution" in text)])
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    told = [f"{name}={value}" for name, value in written_settings(method).items()]
+    return " ".join([method.name, *told])
 
 
 def _read_schema(path: object) -> Schema:
