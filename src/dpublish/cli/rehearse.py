@@ -13,7 +13,7 @@ from dpublish.cli.output import (
     show_progress,
 )
 from dpublish.data.schema_file import load_schema
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.planning.goals import Goal
 from dpublish.planning.rehearsal import Rehearsal, picture_path
 from dpublish.planning.rehearse import REPEATS, rehearse
@@ -89,6 +89,7 @@ def rehearse_command(
             f"a rehearsal reads no private row and spends nothing; leave --{option} out"
         )
     chosen = _choose(method, goal, settings)
+    require_count(rows=1 if n_records is None else n_records)
     schema = load_schema(schema_path)
     path = None if plot is None else picture_path(plot)
     with show_progress() as progress:

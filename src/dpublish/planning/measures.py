@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpublish.aggregates.counts import Counts
-from dpublish.core.catalog import STREAMS
 from dpublish.core.method import Method
 from dpublish.core.prediction import UNKNOWN, encode_rows
 from dpublish.core.released import Release
@@ -352,11 +351,8 @@ NOT_REHEARSED: Mapping[str, str] = {
 """Tasks that are not rehearsed, with what to do instead."""
 
 
-def require_rehearsed(method: Any) -> None:
-    """Refuse a method that is not rehearsed, and say what to do instead."""
-    name, task = getattr(method, "name", ""), getattr(method, "task", "")
-    if name in STREAMS:
-        task = "streams"
+def require_rehearsed(name: str, task: str) -> None:
+    """Refuse a method of a task that is not rehearsed, and say what to do instead."""
     if task in NOT_REHEARSED:
         raise InvalidParameter(f"{name} is not rehearsed: {NOT_REHEARSED[task]}")
     if task not in BY_TASK:
@@ -366,7 +362,7 @@ def require_rehearsed(method: Any) -> None:
 
 def measurer_class(method: Method[Any], schema: Schema, goal: Goal | None = None) -> type[Measurer]:
     """Choose how releases of a method are measured, by a goal or else by what it is for."""
-    require_rehearsed(method)
+    require_rehearsed(method.name, method.task)
     if goal is not None and goal.task in BY_GOAL and _serves(method, goal):
         return BY_GOAL[goal.task]
     if method.name == "statistics":

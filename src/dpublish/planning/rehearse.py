@@ -20,9 +20,15 @@ from dpublish.core.settings import ALIASES, written_settings
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
-from dpublish.errors import DPublishError, InvalidParameter, InvalidType, require_count
+from dpublish.errors import (
+    DPublishError,
+    InvalidParameter,
+    InvalidType,
+    require_count,
+    require_known,
+)
 from dpublish.methods.synth.released import SynthRelease
-from dpublish.planning.goals import Goal
+from dpublish.planning.goals import GOALS, Goal
 from dpublish.planning.measures import TV, Figures, Measurer, measurer_class, require_rehearsed
 from dpublish.planning.rehearsal import Point, Rehearsal, Spread, Wanted
 from dpublish.planning.stand_in import StandIn, read_stand_in, under_own_names
@@ -150,7 +156,14 @@ class Stage:
                 f"tv includes {self.lost:.3f} that the earlier release itself missed, by its own "
                 "measured distance (added in quadrature)"
             )
-        found = self._gather([self.try_epsilon(epsilon) for epsilon in epsilons], wanted, notes)
+        points = [self.try_epsilon(epsilons[0])]
+        if wanted is not None and wanted.name not in points[0].figures:
+            raise InvalidParameter(
+                f"{self.method.name} gives no scores, so {wanted.name} is not measured; ask for "
+                + ", ".join(points[0].figures)
+            )
+        points += [self.try_epsilon(epsilon) for epsilon in epsilons[1:]]
+        found = self._gather(points, wanted, notes)
         for _ in range(extra):
             further = found.epsilon
             if further is None or further in [point.epsilon for point in found.points]:
@@ -278,40 +291,51 @@ def _find_method(
         if settings:
             raise InvalidParameter("settings go with the name of a method; this one has its own")
         return given, goal
-    if isinstance(given, str) and (words := shlex.split(given)) and _is_method(words[0]):
-        return _named(words, settings), goal
+    if isinstance(given, str):
+        words = _split(given)
+        if words[0].partition(":")[0] not in GOALS:
+            return _named(words, settings), goal
     if isinstance(given, (str, Goal)):
-        from dpublish.planning.advise import advise
-
         aim = Goal.parse(given, schema)
-        chosen = advise(schema, aim, n_records=n_records).choices[0].method
-        require_rehearsed(chosen)
-        if isinstance(chosen, Method):
-            return chosen, aim
+        return _advised(aim, schema, n_records), aim
     raise InvalidType(
         "name a method, such as 'privpfc target=income', or a goal, such as 'classify:income', not "
         f"{type(given).__name__}"
     )
 
 
-def _is_method(word: str) -> bool:
-    return word in CATALOG or word in STREAMS or word in ALIASES or word in plugins()
+def _split(text: str) -> list[str]:
+    with suppress(ValueError):
+        if words := shlex.split(text):
+            return words
+    raise InvalidParameter(
+        f"{text!r} names no method; write 'privpfc target=income', or a goal: 'classify:income'"
+    )
+
+
+def _advised(goal: Goal, schema: Schema, n_records: int | None) -> Method[Any]:
+    """Take the method that is advised for a goal."""
+    from dpublish.planning.advise import advise
+
+    if goal.task == "stream":
+        require_rehearsed("a stream", "streams")
+    chosen = advise(schema, goal, n_records=n_records).choices[0].method
+    if not isinstance(chosen, Method):
+        require_rehearsed(chosen.name, "streams")
+        raise InvalidParameter(f"{chosen.name} is not rehearsed")
+    return chosen
 
 
 def _named(words: Sequence[str], settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from its name and settings."""
     name, *pairs = words
+    require_known("method or goal", name, [*GOALS, *CATALOG, *STREAMS, *ALIASES, *plugins()])
     if name in STREAMS:
-        require_rehearsed(_Stream(name))
+        require_rehearsed(name, "streams")
     if not all("=" in pair for pair in pairs):
         raise InvalidParameter(f"settings of {name} are written name=value: {name} target=income")
     written = dict(pair.split("=", 1) for pair in pairs)
     return make_method(name, {**written, **settings})
-
-
-@dataclass(frozen=True)
-class _Stream:
-    name: str
 
 
 def _for_rows(
