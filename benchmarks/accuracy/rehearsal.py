@@ -5,7 +5,7 @@ Of each table, four fifths of the rows are private and one fifth is kept back.  
 made from the private rows.  `rehearse` sees that release and the schema alone, and predicts the
 accuracy of later releases; then these are made from the private rows, and measured in the same
 way on true rows.  A prediction holds if it is within 2 points (0.02, of shares) or within 10 % of
-what later releases reach; both are medians of the repeats.
+what later releases give; both are medians of the repeats.
 
 NOT PRIVATE: it looks at true rows, to judge the predictions.
 
@@ -43,7 +43,7 @@ _EARLIER_SEED, _LATER_SEED = 99, 7
 
 
 class Case(NamedTuple):
-    """One prediction beside what later releases reached."""
+    """One prediction beside what later releases gave."""
 
     dataset: str
     method: str
@@ -51,13 +51,13 @@ class Case(NamedTuple):
     measure: str
     is_main: bool
     predicted: float
-    reached: float
+    true: float
 
     @property
     def holds(self) -> bool:
         """Whether the prediction is near enough."""
-        apart = abs(self.predicted - self.reached)
-        return (self.measure in _IN_POINTS and apart <= POINTS) or apart <= PART * self.reached
+        apart = abs(self.predicted - self.true)
+        return (self.measure in _IN_POINTS and apart <= POINTS) or apart <= PART * self.true
 
 
 def methods_of(dataset: str, target: str) -> list[str]:
@@ -67,7 +67,7 @@ def methods_of(dataset: str, target: str) -> list[str]:
     return [*found, "synth"]
 
 
-def reached(written: str, schema: Schema, rows: pa.Table, repeats: int) -> dict[Any, Any]:
+def later_releases(written: str, schema: Schema, rows: pa.Table, repeats: int) -> dict[Any, Any]:
     """Make later releases from private rows, and measure them on true ones."""
     name, *pairs = written.split()
     method = make_method(name, dict(pair.split("=", 1) for pair in pairs))
@@ -90,14 +90,14 @@ def earlier_release(schema: Schema, rows: pa.Table, target: str, written: str) -
 
 
 def cases(dataset: str, earlier: Sequence[str], repeats: int) -> Iterator[tuple[str, Case]]:
-    """Compare predictions with what later releases reach, for every method and epsilon."""
+    """Compare predictions with what later releases give, for every method and epsilon."""
     folder = find_data_folder(None)
     benchmark = ALL_BENCHMARKS[dataset]
     schema, rows = benchmark.schema(folder), benchmark.rows(folder)
     rows = rows.select(list(schema.names))
     releases = {one: earlier_release(schema, rows, benchmark.target, one) for one in earlier}
     for written in methods_of(dataset, benchmark.target):
-        truth = reached(written, schema, rows, repeats)
+        truth = later_releases(written, schema, rows, repeats)
         for known, release in releases.items():
             found = rehearse(written, schema, stand_in=release, epsilons=EPSILONS, repeats=repeats)
             for point, text in zip(found.points, EPSILONS, strict=True):
@@ -110,13 +110,13 @@ def cases(dataset: str, earlier: Sequence[str], repeats: int) -> Iterator[tuple[
 def show(title: str, found: Sequence[Case]) -> None:
     """Print a table in Markdown, and how many predictions hold."""
     print(f"\n{title}\n")
-    print("| table | method | epsilon | measure | predicted | reached | off by | holds |")
+    print("| table | method | epsilon | measure | predicted | later releases | off by | holds |")
     print("|---|---|---:|---|---:|---:|---:|---|")
     for one in found:
-        off = one.predicted - one.reached
+        off = one.predicted - one.true
         print(
             f"| {one.dataset} | {one.method} | {one.epsilon} | {one.measure} "
-            f"| {one.predicted:.4f} | {one.reached:.4f} | {off:+.4f} ({off / one.reached:+.0%}) "
+            f"| {one.predicted:.4f} | {one.true:.4f} | {off:+.4f} ({off / one.true:+.0%}) "
             f"| {'yes' if one.holds else '**no**'} |"
         )
     held = sum(one.holds for one in found)

@@ -29,7 +29,7 @@ from dpublish.planning.measures import (
     coarse_cells,
     measurer_class,
 )
-from dpublish.planning.rehearsal import Point, Rehearsal, Spread, Wanted
+from dpublish.planning.rehearsal import Point, Rehearsal, Repeats, Wanted
 from dpublish.planning.rehearse import Stage, describe, lost_by, rehearse
 from dpublish.planning.stand_in import STAMP, STAMP_OF_TABLE, read_stand_in, simulate
 from dpublish.privacy.budget import Budget
@@ -63,7 +63,7 @@ def curve(values, *, measure=WRONG, width=0.0, repeats=4, wanted=None, first="0.
     points = [
         Point(
             Fraction(first) * 2**number,
-            {measure.name: Spread(value, value - width, value + width)},
+            {measure.name: Repeats(value, value - width, value + width)},
         )
         for number, value in enumerate(values)
     ]
@@ -207,7 +207,7 @@ def test_every_method_is_measured_or_refused_with_advice(name, settings):
     found = rehearse(method, SCHEMA, stand_in=rows, epsilons=[10], repeats=1)
     (point,) = found.points
     assert found.measures[0].name in point.figures
-    assert all(math.isfinite(spread.median) for spread in point.figures.values())
+    assert all(math.isfinite(values.median) for values in point.figures.values())
 
 
 def test_every_task_of_the_index_is_known():
@@ -419,10 +419,10 @@ def test_the_wanted_epsilon_is_interpolated_on_a_logarithmic_scale():
     assert rising.epsilon == Fraction("0.2")
 
 
-def test_what_no_epsilon_reaches_is_told():
+def test_what_no_epsilon_suffices_for_is_told():
     found = curve([0.4, 0.2], wanted="wrong <= 0.1")
     assert found.epsilon is None
-    assert "no epsilon up to 0.2 reaches it" in found.answer()[1]
+    assert "no epsilon up to 0.2 suffices" in found.answer()[1]
     assert found.to_dict()["epsilon"] is None
     first = curve([0.4, 0.2], wanted="wrong <= 0.5")
     assert first.epsilon == Fraction("0.1")

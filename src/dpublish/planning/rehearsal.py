@@ -35,7 +35,7 @@ _PICTURES = (".svg", ".png")
 
 
 @dataclass(frozen=True)
-class Spread:
+class Repeats:
     """The median of a few repeats, the least and the largest."""
 
     median: float
@@ -43,7 +43,7 @@ class Spread:
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
+    def of(cls, values: Sequence[float]) -> "Repeats":
         """Gather repeats."""
         return cls(float(median(values)), float(min(values)), float(max(values)))
 
@@ -57,7 +57,7 @@ class Point:
     """What was measured at one epsilon."""
 
     epsilon: Fraction
-    figures: Mapping[str, Spread]
+    figures: Mapping[str, Repeats]
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ class Rehearsal:
         """
         gains = np.abs(self.fitted - self.fitted[-1])
         for point, left in zip(self.points, gains, strict=True):
-            spread = point.figures[self.measure.name]
-            noise = (spread.high - spread.low) / 2 / self.repeats**0.5
+            values = point.figures[self.measure.name]
+            noise = (values.high - values.low) / 2 / self.repeats**0.5
             if left <= max(REST * gains[0], noise):
                 return point.epsilon
         return self.points[-1].epsilon
@@ -218,7 +218,7 @@ class Rehearsal:
             best = format_number(float(self.fitted[-1]), 3)
             last = format_rounded(self.points[-1].epsilon)
             return (
-                f"{wanted}: no epsilon up to {last} reaches it on this stand-in; the best is {best}"
+                f"{wanted}: no epsilon up to {last} suffices on this stand-in; the best is {best}"
             )
         told = f"{wanted}: epsilon {format_rounded(self.epsilon)}"
         if self.epsilon == self.points[0].epsilon:
@@ -275,7 +275,7 @@ class Rehearsal:
             "measures": {one.name: one.title for one in self._shown()},
             "points": [
                 {"epsilon": format_epsilon(point.epsilon)}
-                | {name: vars(spread) for name, spread in point.figures.items()}
+                | {name: vars(values) for name, values in point.figures.items()}
                 for point in self.points
             ],
             "stops_paying_at": format_epsilon(self.knee),
@@ -289,9 +289,9 @@ class Rehearsal:
     def to_pandas(self) -> Any:
         """Return one row for each epsilon and measure: median, low, high."""
         listed = [
-            {"epsilon": float(point.epsilon), "measure": name, **vars(spread)}
+            {"epsilon": float(point.epsilon), "measure": name, **vars(values)}
             for point in self.points
-            for name, spread in point.figures.items()
+            for name, values in point.figures.items()
         ]
         return pa.Table.from_pylist(listed).to_pandas()
 
@@ -314,15 +314,15 @@ class Rehearsal:
         points = [float(point.epsilon) for point in self.points]
         found = []
         for one in self._shown():
-            spreads = [point.figures[one.name] for point in self.points]
+            repeated = [point.figures[one.name] for point in self.points]
             wanted = self.wanted
             found.append(
                 Curve(
                     title=one.title,
                     points=points,
-                    medians=[each.median for each in spreads],
-                    lows=[each.low for each in spreads],
-                    highs=[each.high for each in spreads],
+                    medians=[each.median for each in repeated],
+                    lows=[each.low for each in repeated],
+                    highs=[each.high for each in repeated],
                     limit=wanted.value if wanted is not None and wanted.name == one.name else None,
                 )
             )

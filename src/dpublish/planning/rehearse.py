@@ -30,7 +30,7 @@ from dpublish.errors import (
 from dpublish.methods.synth.released import SynthRelease
 from dpublish.planning.goals import GOALS, Goal
 from dpublish.planning.measures import TV, Figures, Measurer, measurer_class, require_rehearsed
-from dpublish.planning.rehearsal import Point, Rehearsal, Spread, Wanted
+from dpublish.planning.rehearsal import Point, Rehearsal, Repeats, Wanted
 from dpublish.planning.stand_in import StandIn, read_stand_in, under_own_names
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.epsilon import ExactNumber
@@ -175,7 +175,7 @@ class Stage:
         """Run the method a few times, and measure each release."""
         runs = [self._run(epsilon, number) for number in range(self.repeats)]
         shared = [name for name in runs[0] if all(name in run for run in runs)]
-        return Point(epsilon, {name: Spread.of([run[name] for run in runs]) for name in shared})
+        return Point(epsilon, {name: Repeats.of([run[name] for run in runs]) for name in shared})
 
     def _run(self, epsilon: Fraction, number: int) -> Figures:
         """Make one release with seeded noise from the rows that stand in, and measure it."""

@@ -176,7 +176,7 @@ def _of_release(
         label=f"{size:,} rows of an earlier release ({method}, epsilon {epsilon})",
         notes=(
             "rows of a release show columns to depend on each other only as far as the release "
-            "kept that, and numbers spread evenly within bins",
+            "kept that, and numbers lie evenly within bins",
         ),
         release=release,
     )
@@ -286,10 +286,10 @@ def _probabilities(axis: Axis, shares: Mapping[str, Any]) -> FloatArray:
         stated = dict(zip(axis.labels, stated, strict=True))
     if not isinstance(stated, Mapping):
         raise InvalidParameter(f"shares of {axis.column!r} must be a list or a table of numbers")
-    return _spread(axis, {str(label): _share(axis, v) for label, v in stated.items()}, even)
+    return _fill_shares(axis, {str(label): _share(axis, v) for label, v in stated.items()}, even)
 
 
-def _spread(axis: Axis, stated: Mapping[str, float], even: FloatArray) -> FloatArray:
+def _fill_shares(axis: Axis, stated: Mapping[str, float], even: FloatArray) -> FloatArray:
     """Give stated labels their shares, and the others what is left."""
     for label in stated:
         require_known(f"value of {axis.column}", label, axis.labels)
