@@ -55,6 +55,14 @@ def test_a_goal_is_enough(folder, run):
     assert "target=repaid" in shown.out
 
 
+def test_names_that_are_also_goals_are_methods_after_the_option(folder, run):
+    given = ("--schema", "loans.toml", "--stand-in", "earlier", *QUICK)
+    shown = run("rehearse", "--method", "model", "--target", "repaid", *given)
+    assert shown.out.startswith("model target=repaid, rehearsed 2 times")
+    bare = run("rehearse", "--method", "statistics", *given)
+    assert "statistics needs --measures" in bare.err
+
+
 def test_a_picture_is_written(folder, run):
     pytest.importorskip("matplotlib")
     shown = run(*WORDS, "--stand-in", "earlier", *QUICK, "--plot", "curve.svg")

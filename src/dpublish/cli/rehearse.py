@@ -1,5 +1,7 @@
 """`dpublish rehearse`: the accuracy of a goal before anything is spent; no private row is read."""
 
+from typing import Any
+
 import click
 
 from dpublish.cli.group import MethodCommand, complete_files, complete_methods
@@ -12,11 +14,12 @@ from dpublish.cli.output import (
     settings_from,
     show_progress,
 )
+from dpublish.core.method import Method
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.planning.goals import Goal
 from dpublish.planning.rehearsal import Rehearsal, picture_path
-from dpublish.planning.rehearse import REPEATS, rehearse
+from dpublish.planning.rehearse import REPEATS, named_method, rehearse
 
 _OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "lookup_on", "output"}
 
@@ -104,7 +107,6 @@ def rehearse_command(
             wanted=wanted,
             goal=goal,
             progress=progress,
-            **settings,
         )
     if path is not None:
         found.plot(path)
@@ -116,10 +118,10 @@ def rehearse_command(
         say(f"plot: {path}")
 
 
-def _choose(method: str | None, goal: str | None, settings: dict[str, str]) -> str | Goal:
+def _choose(method: str | None, goal: str | None, settings: dict[str, str]) -> Method[Any] | Goal:
     """Take the method that is named, or leave it to the goal."""
     if method is not None:
-        return method
+        return named_method([method], settings)
     if goal is None:
         raise InvalidParameter(
             "name a method (--method privpfc) or a goal (--goal classify:income)"

@@ -293,8 +293,9 @@ def _find_method(
         return given, goal
     if isinstance(given, str):
         words = _split(given)
-        if words[0].partition(":")[0] not in GOALS:
-            return _named(words, settings), goal
+        # Two names, model and statistics, are of a method and of a goal: settings tell which.
+        if words[0].partition(":")[0] not in GOALS or len(words) > 1 or settings:
+            return named_method(words, settings), goal
     if isinstance(given, (str, Goal)):
         aim = Goal.parse(given, schema)
         return _advised(aim, schema, n_records), aim
@@ -326,7 +327,7 @@ def _advised(goal: Goal, schema: Schema, n_records: int | None) -> Method[Any]:
     return chosen
 
 
-def _named(words: Sequence[str], settings: Mapping[str, Any]) -> Method[Any]:
+def named_method(words: Sequence[str], settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from its name and settings."""
     name, *pairs = words
     require_known("method or goal", name, [*GOALS, *CATALOG, *STREAMS, *ALIASES, *plugins()])
