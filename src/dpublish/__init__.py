@@ -96,6 +96,7 @@ _HOME = {
     "plan": "dpublish.publishing.plan",
     "publish": "dpublish.publishing",
     "read_codes": "dpublish.data.code_list",
+    "rehearse": "dpublish.planning.rehearse",
     "secure": "dpublish.randomness",
     "seeded": "dpublish.randomness",
     "setting": "dpublish.core.method",

@@ -82,6 +82,7 @@ from dpublish.methods.wavecluster.privqt import PrivQT as PrivQT
 from dpublish.methods.wavecluster.privthr import PrivTHR as PrivTHR
 from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM
 from dpublish.planning.advise import advise as advise
+from dpublish.planning.rehearse import rehearse as rehearse
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
 from dpublish.publishing.bounds import measure_bounds as measure_bounds

@@ -1,4 +1,4 @@
-"""From noisy counts along a column to probabilities, by isotonic regression of cumulative counts.
+"""Isotonic regression: probabilities from noisy counts along a column, and monotone curves.
 
 Clamping negative counts to zero adds up to far too many records where most values are empty.
 Noise changes cumulative counts little, so these are made plausible instead.
@@ -28,3 +28,12 @@ def isotonic_probabilities(bins: FloatArray) -> FloatArray:
     mass = float(probabilities.sum())
     # Next to a total of 0, rounding may leave nothing.
     return np.asarray(probabilities / mass if mass > 0 else np.full(bins.size, 1 / bins.size))
+
+
+def monotone_fit(values: FloatArray, *, is_falling: bool) -> FloatArray:
+    """Compute the nearest sequence (least squares) that never rises, or never falls.
+
+    >>> monotone_fit(np.array([3.0, 1.0, 2.0]), is_falling=True).tolist()
+    [3.0, 1.5, 1.5]
+    """
+    return np.asarray(isotonic_regression(values, increasing=not is_falling).x)

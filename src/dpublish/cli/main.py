@@ -35,6 +35,10 @@ COMMANDS = {
         "Choose a method for a goal; reads no data.",
     ),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
+    "rehearse": (
+        "dpublish.cli.rehearse:rehearse_command",
+        "Measure accuracy on public rows before spending.",
+    ),
     "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
     "svt": ("dpublish.cli.svt:svt", "Ask which counts are above a threshold, one by one."),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -31,7 +32,15 @@ from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import predict, read_epsilon
-from dpublish.publishing.plan import Trade, epsilon_for, kept_part, trade_of_bounds
+from dpublish.publishing.plan import (
+    THEORY,
+    Trade,
+    epsilon_for,
+    kept_part,
+    lacking,
+    rehearse_command,
+    trade_of_bounds,
+)
 
 _OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "lookup_on", "output"}
 
@@ -92,7 +101,7 @@ def plan(
         raise InvalidParameter("name the schema file: --schema people.toml")
     schema = load_schema(schema_path)
     require_count(rows=0 if n_records is None else n_records, at_least=0)
-    choices = _choices(chosen, schema, n_records, epsilon, wanted_error)
+    choices = _choices(chosen, schema, n_records, epsilon, wanted_error, schema_path)
     if rows_per_person is not None:
         kept_part(1, rows_per_person)  # refuses a number that is none
     if _lacks_bound(chosen, schema) and not as_json:
@@ -110,6 +119,7 @@ def plan(
                     "summary": p.summary,
                     "hidden": chosen.neighbors(schema).brief(),
                     "expected_error": dict(p.figures),
+                    **_plain_theory(chosen, schema, p, schema_path),
                     **_plain_use(chosen, e),
                     **_plain_trades(trades(e)),
                 }
@@ -118,13 +128,23 @@ def plan(
         )
         return
     for choice, expected in plans:
-        _say_plan(chosen, schema, choice, expected)
+        _say_plan(chosen, schema, choice, expected, solved=wanted_error is not None)
         _say_trades(trades(choice), schema, rows_per_person)
+    _say_theory(chosen, schema, schema_path)
 
 
-def _say_plan(method: Predicts, schema: Schema, epsilon: Fraction, expected: ExpectedError) -> None:
+def _say_plan(
+    method: Predicts,
+    schema: Schema,
+    epsilon: Fraction,
+    expected: ExpectedError,
+    *,
+    solved: bool = False,
+) -> None:
     """Print what a release of `epsilon` is expected to be like."""
     say(f"epsilon {format_rounded(epsilon)}: {expected.summary}")
+    if solved:
+        say(f"  the wanted error bounds: {figure_name(expected.target)}")
     for name, value in expected.figures.items():
         say(f"  {figure_name(name)}: {format_number(value)}")
     say(f"  hidden: {method.neighbors(schema).brief()}")
@@ -133,12 +153,35 @@ def _say_plan(method: Predicts, schema: Schema, epsilon: Fraction, expected: Exp
         say_level_use(paid, {level: level - amount for level, amount in paid.items()})
 
 
+def _say_theory(method: Predicts, schema: Schema, schema_path: str) -> None:
+    """Print that figures are theory, and what measures what theory does not predict."""
+    say(THEORY)
+    if (what := lacking(method)) is not None:
+        say(f"no theory tells {what}; measure it on public rows before you spend:")
+        say(f"  {rehearse_command(method, schema, schema_path)}")
+
+
+def _plain_theory(
+    method: Predicts, schema: Schema, expected: ExpectedError, schema_path: str
+) -> dict[str, Any]:
+    what = lacking(method)
+    found: dict[str, Any] = {
+        "basis": "theory",
+        "wanted_error_bounds": expected.target if expected.is_of_goal else None,
+    }
+    if what is not None:
+        command = rehearse_command(method, schema, schema_path)
+        found |= {"not_predicted": what, "rehearse": command}
+    return found
+
+
 def _choices(
     method: Predicts,
     schema: Schema,
     n_records: int | None,
     epsilon: str | None,
     wanted_error: float | None,
+    schema_path: str,
 ) -> list[Fraction]:
     """List the epsilons to plan for: as given, as wanted, or the largest level."""
     if epsilon is None and wanted_error is None and isinstance(method, PersonalSettings):
@@ -148,7 +191,8 @@ def _choices(
     if epsilon is not None:
         has_levels = isinstance(method, PersonalSettings)
         return [read_epsilon(text, has_levels=has_levels) for text in epsilon.split(",")]
-    return [epsilon_for(method, schema, n_records, float(wanted_error or 0))]
+    wanted = float(wanted_error or 0)
+    return [epsilon_for(method, schema, n_records, wanted, schema_path=schema_path)]
 
 
 def _lacks_bound(method: Predicts, schema: Schema) -> bool:
@@ -216,10 +260,20 @@ def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | 
         error = "not possible" if each.error is None else format_number(each.error)
         part = "" if each.kept is None else f"  {100 * each.kept:>10.0f} %"
         say(f"    {each.contribution:>3}  {error:>{width}}{part}")
+    if not is_rising([each.error for each in trades if each.error is not None]):
+        say(
+            "    (not rising throughout: with less epsilon for a record, fewer or coarser tables "
+            "are counted, each with more of the budget; what is left out does not show here)"
+        )
     if rows_per_unit is not None:
         say(
             f"    (records per {schema.unit_noun} taken as geometric, with the mean that you named)"
         )
+
+
+def is_rising(errors: Sequence[float]) -> bool:
+    """Check whether no number is below the one before."""
+    return all(before <= after for before, after in pairwise(errors))
 
 
 def _plain_trades(trades: Sequence[Trade]) -> dict[str, Any]:

@@ -74,6 +74,10 @@ class ExpectedError:
     figures: Mapping[str, float]
     target: str
     """The figure that shrinks as epsilon grows; `plan` solves for it."""
+    is_of_goal: bool = True
+    """Whether the target bounds what is published for its own sake, such as a count.  False if it
+    is noise on the way to something else, such as a classifier: how many predictions will be
+    wrong does not follow from it."""
 
 
 class Predicts(Protocol):

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dpublish.core.catalog import CATALOG
-from dpublish.core.method import Method
+from dpublish.core.method import Method, settings_of
 from dpublish.core.plugins import plugin_class, plugins
 from dpublish.errors import InvalidParameter, require_known
 from dpublish.privacy.epsilon import parse_epsilon
@@ -89,6 +89,29 @@ def make_method(name: str, settings: Mapping[str, Any]) -> Method[Any]:
     if isinstance(method, Method):  # one of another package may be none
         method.check_contribution()
     return method
+
+
+def written_settings(method: Method[Any]) -> dict[str, str]:
+    """Write the settings that are not the default ones, as a command line takes them.
+
+    >>> written_settings(make_method("kmeans", {"n_clusters": 4, "columns": "age,hours"}))
+    {'n_clusters': '4', 'columns': 'age,hours'}
+    """
+    plain = settings_of(method)
+    return {
+        one.name: _written(plain[one.name])
+        for one in _fields(type(method))
+        if one.name in plain and getattr(method, one.name) != one.default
+    }
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):  # a method within a method
+        rest = {name: one for name, one in value.items() if name != "method" and one}
+        return " ".join([value["method"], *(f"{n}={_written(one)}" for n, one in rest.items())])
+    if isinstance(value, list):
+        return ",".join(map(_written, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:

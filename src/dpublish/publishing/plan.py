@@ -1,5 +1,6 @@
 """Plan a release: what it would cost and how far it would be from the truth; no data is read."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
@@ -7,7 +8,9 @@ from fractions import Fraction
 from math import inf, isfinite, log10
 from typing import Any
 
-from dpublish.core.method import Method, Predicts
+from dpublish.core.method import Method, Predicts, figure_name
+from dpublish.core.settings import written_settings
+from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
@@ -15,6 +18,16 @@ from dpublish.privacy.epsilon import ExactNumber, format_rounded, format_short
 from dpublish.publishing.table import predict, predict_error, read_epsilon
 
 _MOST = Fraction(10_000)
+THEORY = "the figures are theory: bounds of the noise, from public facts alone"
+LACKING: Mapping[str, str] = {
+    "classification": "how many predictions will be wrong",
+    "model fitting": "how many predictions will be wrong, or by how much",
+    "clustering": "how far records will lie from their centers",
+    "shapes": "how many records will end up in another cluster",
+    "synthesis": "how far pairs of columns of the rows will be from the truth",
+}
+"""What theory does not predict, by what a method is for; `rehearse` measures it."""
+_WANTED = {"clustering": "distance <= 1.1", "shapes": "mismatch <= 0.1", "synthesis": "tv <= 0.05"}
 
 
 @dataclass(frozen=True)
@@ -128,15 +141,24 @@ def kept_part(most: int, rows_per_unit: float) -> float:
     return float(1 - (1 - 1 / rows_per_unit) ** most)
 
 
-def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted: float) -> Fraction:
+def epsilon_for(
+    method: Predicts,
+    schema: Schema,
+    n_records: int | None,
+    wanted: float,
+    *,
+    schema_path: str | None = None,
+) -> Fraction:
     """Find the smallest epsilon whose expected error is at most `wanted`.
 
-    It is rounded up to three digits, and not sought below one millionth.
+    It is rounded up to three digits, and not sought below one millionth.  Where the expected
+    error is not one of what the release is for, it is refused: `rehearse` measures that.
     """
     if not wanted > 0:
         raise InvalidParameter(f"wanted error ({wanted}) must be greater than 0")
 
     most = method.levels[-1] if isinstance(method, PersonalSettings) else _MOST
+    _require_theory(method, schema, n_records, most, wanted, schema_path)
 
     def error_at(exponent: float) -> float:
         expected = predict_error(method, schema, n_records, min(_rounded(10**exponent), most))
@@ -159,6 +181,68 @@ def epsilon_for(method: Predicts, schema: Schema, n_records: int | None, wanted:
         middle = (low + high) / 2
         low, high = (low, middle) if error_or_infinite(middle) <= wanted else (middle, high)
     return min(_rounded(10**high), most)
+
+
+def _require_theory(
+    method: Predicts,
+    schema: Schema,
+    n_records: int | None,
+    epsilon: Fraction,
+    wanted: float,
+    schema_path: str | None,
+) -> None:
+    """Refuse to plan for an error that theory does not predict, and write what measures it."""
+    expected = predict_error(method, schema, n_records, epsilon)
+    if expected.is_of_goal:
+        return
+    raise InvalidParameter(
+        f"{method.name}: theory bounds {figure_name(expected.target)}, which is noise on the way, "
+        f"and not {lacking(method) or 'what the release is for'}; no epsilon follows from a wanted "
+        f"error of {wanted:g}. Measure it on public rows instead: "
+        + rehearse_command(method, schema, schema_path, wanted=wanted)
+    )
+
+
+def lacking(method: Predicts) -> str | None:
+    """Return what theory does not predict of a method's releases, in words; None if nothing."""
+    inner = getattr(method, "inner", method)
+    return LACKING.get(getattr(inner, "task", ""))
+
+
+def rehearse_command(
+    method: Predicts,
+    schema: Schema,
+    schema_path: str | None = None,
+    *,
+    wanted: float | None = None,
+) -> str:
+    """Write the command that measures on public rows what theory does not predict.
+
+    >>> from dpublish import PrivPfC, Schema, column
+    >>> schema = Schema((column("sex", "category", values=["F", "M"]),))
+    >>> print(rehearse_command(PrivPfC(target="sex"), schema, "people.toml", wanted=0.1))
+    dpublish rehearse --method privpfc --target sex --schema people.toml \
+--stand-in EARLIER_RELEASE --wanted 'wrong <= 0.1'
+    """
+    inner: Any = getattr(method, "inner", method)
+    words = ["dpublish", "rehearse", "--method", inner.name]
+    if isinstance(inner, Method):
+        for name, value in written_settings(inner).items():
+            words += [f"--{name.replace('_', '-')}", value]
+    words += ["--schema", schema_path or "schema.toml", "--stand-in", "EARLIER_RELEASE"]
+    if wanted is not None:
+        words += ["--wanted", _wanted(inner, schema, wanted)]
+    return shlex.join(words)
+
+
+def _wanted(method: Any, schema: Schema, error: float) -> str:
+    """Write a wanted error in the unit of the goal."""
+    if method.task in _WANTED:
+        return _WANTED[method.task]
+    target = getattr(method, "target", None)
+    if isinstance(target, str) and isinstance(schema[target], NumberColumn):
+        return f"rmse <= {error:g}"
+    return f"wrong <= {error if error < 1 else 0.2:g}"
 
 
 def _rounded(value: float) -> Fraction:

@@ -207,7 +207,7 @@ class DiffGen(LabeledHistogramMethod):
             f"{plan.steps} choices, at most {plan.most_cells:,} cells; each count within "
             f"{figures['one_cell_95']:,.0f} of the truth (95 %)"
         )
-        return ExpectedError(summary, figures, target="one_cell_95")
+        return ExpectedError(summary, figures, target="one_cell_95", is_of_goal=False)
 
     def _plan(self, schema: Schema) -> Plan:
         task = self.class_task(schema)

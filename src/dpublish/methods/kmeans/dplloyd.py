@@ -108,7 +108,7 @@ class DPLloyd(CenterMethod):
         figures = round_errors(self.box(schema), self.n_clusters, last, COUNT_WEIGHT, n_records)
         which = "in each" if self.schedule == "even" else "in the last"
         summary = f"{self.max_iter} rounds; {which}, {describe_round(figures)}"
-        return ExpectedError(summary, figures, target="coordinate_sum_95")
+        return ExpectedError(summary, figures, target="coordinate_sum_95", is_of_goal=False)
 
     def _weights(self) -> dict[str, int]:
         """Weigh the rounds: equally, or each twice as much as the next but for the last two."""

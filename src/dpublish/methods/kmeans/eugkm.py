@@ -116,7 +116,7 @@ class UniformGridMethod(GridMethod):
                 for kind in ("error", "bias")
             )
             summary += f"; noise moves a center by about {shift}, cells by at most {width}"
-        return ExpectedError(summary, figures, target="cell_count_95")
+        return ExpectedError(summary, figures, target="cell_count_95", is_of_goal=False)
 
     def _side(self, size: int, dimensions: int, epsilon: Fraction) -> int:
         """Choose the number of cells along each column from a noisy number of records."""

@@ -148,7 +148,7 @@ class GkM(CenterMethod):
             f"each coordinate of each center with noise of {few(deviation)} of its column's width "
             f"(standard deviation) for {blocks:,} blocks, before it is moved into the bounds"
         )
-        return ExpectedError(summary, figures, target="coordinate_deviation")
+        return ExpectedError(summary, figures, target="coordinate_deviation", is_of_goal=False)
 
     def _shares(self) -> dict[str, Fraction]:
         size = {} if self.blocks else {"size": SIZE_SHARE}

@@ -116,12 +116,12 @@ class HybridKMeans(ThetaMethod):
         side = self._side(n_records or 0, box.dimensions, rate)
         summary, figures = grid_errors(box, side, rate, n_records)
         if not n_records:
-            return ExpectedError(summary, figures, target="cell_count_95")
+            return ExpectedError(summary, figures, target="cell_count_95", is_of_goal=False)
         figures |= {"grid_percent": float(split.grid_percent), "squared_error": split.error}
         if split.grid_percent < PERCENT:
             figures |= round_errors(box, self.n_clusters, rest - rate, weight, n_records)
             summary += f"; then one round with {PERCENT - split.grid_percent} % of the rest"
-        return ExpectedError(summary, figures, target="squared_error")
+        return ExpectedError(summary, figures, target="squared_error", is_of_goal=False)
 
     def _split(self, size: int, dimensions: int, epsilon: Fraction) -> "Split":
         return share_out(size, dimensions, self.n_clusters, epsilon, theta=self.theta)

@@ -161,7 +161,7 @@ class KMeans(CenterMethod):
             if n_records:
                 side = dense_side(n_records, box.dimensions, self.n_clusters, rest)
                 figures["cells"] = float(prod(even_sizes(box, side)))
-            return ExpectedError(summary, figures, target="one_cell_95")
+            return ExpectedError(summary, figures, target="one_cell_95", is_of_goal=False)
         require_pairs(box)
         tree = rest * TREE / (TREE + ROUND)
         choice = tree * STRUCTURE / (STRUCTURE + COUNTS) / (box.dimensions - 1)
@@ -169,7 +169,7 @@ class KMeans(CenterMethod):
         each = rest * ROUND / (TREE + ROUND)
         figures = round_errors(box, self.n_clusters, each, count_weight(box.dimensions), n_records)
         summary = f"a tree of marginals, then one round in which {describe_round(figures)}"
-        return ExpectedError(summary, figures, target="coordinate_sum_95")
+        return ExpectedError(summary, figures, target="coordinate_sum_95", is_of_goal=False)
 
 
 def dense_side(size: int, dimensions: int, clusters: int, epsilon: Fraction) -> int:

@@ -172,7 +172,7 @@ class PGkM(CenterMethod):
             f"about {rounds:,.0f} generations; the last choice misses the best of its generation "
             f"by a sum of squared distances of at most {shortfall:,.0f} (95 %)"
         )
-        return ExpectedError(summary, figures, target="choice_shortfall_95")
+        return ExpectedError(summary, figures, target="choice_shortfall_95", is_of_goal=False)
 
     def _range(self, kernel: CenterLosses, neighbors: Neighbors) -> int:
         """Return by how much one record can pull two scores apart at most, in steps."""

@@ -180,7 +180,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
             f"sums of products of two features with noise of {products} records, sums of features "
             f"by target of {by_target} records (standard deviations)"
         )
-        return ExpectedError(summary, deviations, target="matrix_deviation")
+        return ExpectedError(summary, deviations, target="matrix_deviation", is_of_goal=False)
 
     def _noise(self, kernel: LinearMoments) -> dict[str, int]:
         """Return for which changes noise is added; with the paper's bound, never for less."""

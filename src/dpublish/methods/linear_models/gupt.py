@@ -194,7 +194,7 @@ class GUPT(Method[LinearModelRelease]):
             f"(standard deviation) for {blocks:,} blocks, before it is clipped to the bound of "
             f"{format_number(float(self.bound), 3)}"
         )
-        return ExpectedError(summary, figures, target="weight_deviation")
+        return ExpectedError(summary, figures, target="weight_deviation", is_of_goal=False)
 
     def _shares(self) -> dict[str, Fraction]:
         if self.blocks is not None:

@@ -155,7 +155,9 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
                 "how the budget is split, and so the error, depends on the number of records; "
                 "name it (--rows)"
             )
-            return ExpectedError(summary, {"classes": known.figures["classes"]}, known.target)
+            return ExpectedError(
+                summary, {"classes": known.figures["classes"]}, known.target, is_of_goal=False
+            )
         return self._grid().expected_error(schema, n_records, epsilon)
 
     def _require(self, schema: Schema, epsilon: Fraction) -> ExpectedError:

@@ -178,7 +178,7 @@ class OutputPerturbation(ClassifierMethod):
             f"standard deviation {format_number(figures['one_weight'], 3)} in each at {records:,} "
             "records"
         )
-        return ExpectedError(summary, figures, target="one_weight")
+        return ExpectedError(summary, figures, target="one_weight", is_of_goal=False)
 
     def _share(self, task: ModelTask, epsilon: Fraction) -> Fraction:
         return task.share(epsilon * (1 - SIZE_SHARE))

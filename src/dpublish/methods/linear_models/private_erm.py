@@ -180,7 +180,7 @@ class PrivateERM(ClassifierMethod):
             f"{task.features.size} weights for each of {len(task.problems)} scores; noise pulls "
             f"at them as {figures['pull_of_noise']:,.0f} records would that all agree"
         )
-        return ExpectedError(summary, figures, target="pull_of_noise")
+        return ExpectedError(summary, figures, target="pull_of_noise", is_of_goal=False)
 
     def _shape(self, task: ModelTask) -> Shape:
         return quieter_shape(task) if self.noise == "auto" else self.noise

@@ -241,7 +241,7 @@ class PrivateSVM(Method[LinearModelRelease]):
             f"{features.size} weights for each of {len(task.problems)} scores; noise of standard "
             f"deviation {format_number(deviation, 3)} in each at {records:,} records"
         )
-        return ExpectedError(summary, figures, target="one_weight")
+        return ExpectedError(summary, figures, target="one_weight", is_of_goal=False)
 
     def _draw(self, run: Run, task: ModelTask) -> Map:
         """Draw the waves, without a look at the rows."""

@@ -203,7 +203,7 @@ class PrivGene(ClassifierMethod):
             f"about {rounds:,.0f} generations; the last choice misses the best of its generation "
             f"by a sum of losses of at most {shortfall:,.0f} (95 %)"
         )
-        return ExpectedError(summary, figures, target="choice_shortfall_95")
+        return ExpectedError(summary, figures, target="choice_shortfall_95", is_of_goal=False)
 
     def _scorer(self, run: Run, task: ModelTask, positive: tuple[int, ...]) -> Scorer:
         score = score_models(

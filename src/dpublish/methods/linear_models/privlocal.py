@@ -178,7 +178,7 @@ class PrivLocal(ClassifierMethod):
             f"about {rounds:,.0f} rounds; each step of the last one misses the best step by a sum "
             f"of losses of at most {shortfall:,.0f} (95 %)"
         )
-        return ExpectedError(summary, figures, target="choice_shortfall_95")
+        return ExpectedError(summary, figures, target="choice_shortfall_95", is_of_goal=False)
 
     def _search(
         self, run: Run, task: ModelTask, plan: "Climb", problem: int, *, budget: Budget

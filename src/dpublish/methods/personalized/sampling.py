@@ -176,7 +176,7 @@ class Sampling(PersonalMethod):
         figures = dict(inner.figures) | {"smallest_sampling_rate": float(min(rates.values()))}
         drawn = f"a sample (rates from {format_number(float(min(rates.values())), 3)} to 1)"
         summary = f"{drawn} with epsilon {format_short(amount)}: {inner.summary}"
-        return ExpectedError(summary, figures, inner.target)
+        return ExpectedError(summary, figures, inner.target, inner.is_of_goal)
 
     def _scale(self, sizes: Sequence[int] | None, rates: dict[Fraction, Fraction]) -> float:
         if not self.exchangeable or sizes is None:

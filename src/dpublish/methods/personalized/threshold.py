@@ -172,7 +172,8 @@ def group_error(
         n_records = n_records * sum(method.sizes[-used:]) // eligible
     inner = method.inner.expected_error(method.inner_schema(schema), n_records, amount)
     share = f"{used} of {len(method.levels)} levels with epsilon {format_short(amount)}"
-    return ExpectedError(f"{share}: {inner.summary}", inner.figures, inner.target)
+    summary = f"{share}: {inner.summary}"
+    return ExpectedError(summary, inner.figures, inner.target, inner.is_of_goal)
 
 
 def require_scalable(method: PersonalMethod, lowest: Fraction) -> None:

@@ -189,7 +189,7 @@ class PPH(LabeledHistogramMethod):
             figures["cells_at_most"] = float(cells)
             figures["threshold"] = float(find_threshold(n_records, cells, rate))
             summary = f"{plan.chosen} predictors, at most {cells:,} cells; {summary}"
-        return ExpectedError(summary, figures, target="one_cell_95")
+        return ExpectedError(summary, figures, target="one_cell_95", is_of_goal=False)
 
     def _split_rest(self, budget: Budget, rounds: int) -> dict[str, Budget]:
         if not rounds:  # nothing to choose: known from the noisy size alone

@@ -261,7 +261,7 @@ class PrivPfC(Method[PrivPfCRelease]):
             "chosen one classifies at most "
             f"{figures['records_behind_best_grid_95']:,.0f} records fewer correctly than the best"
         )
-        return ExpectedError(summary, figures, target="one_cell_95")
+        return ExpectedError(summary, figures, target="one_cell_95", is_of_goal=False)
 
     def _task(self, schema: Schema) -> Task:
         """Find the columns, and refuse what could not be published of them."""

@@ -176,7 +176,7 @@ class DiffPID3(Method[DecisionTreeRelease]):
             f"{figures['choice_shortfall_95']:,.0f} records less than the best, each count of a "
             f"leaf within {figures['leaf_count_95']:,.0f} (95 %)"
         )
-        return ExpectedError(summary, figures, target="choice_shortfall_95")
+        return ExpectedError(summary, figures, target="choice_shortfall_95", is_of_goal=False)
 
     def _plan(self, schema: Schema) -> Plan:
         levels = dict(parse_columns(self.predictors, schema))

@@ -219,7 +219,7 @@ class GroupMethod(PersonalMethod):
             f"{len(plan)} groups; a count is off by about {figures['count_error']:,.1f}{assumed}; "
             f"the heaviest group: {inner.summary}"
         )
-        return ExpectedError(summary, figures, target="count_error")
+        return ExpectedError(summary, figures, target="count_error", is_of_goal=inner.is_of_goal)
 
     def figures(self, plan: Plan, sizes: Sequence[float], epsilon: Fraction) -> Mapping[str, float]:
         """Predict the root mean square error of counting half of all people, and of its share."""
