@@ -80,8 +80,11 @@ _HOME = {
     "ValueMap": "dpublish.data.column_function",
     "WaveBaseline": "dpublish.methods.wavecluster.baseline",
     "Weighting": "dpublish.methods.personalized.weighting",
+    "classifier": "dpublish.publishing.tasks",
     "column": "dpublish.data.schema",
     "evaluate": "dpublish.evaluation.evaluate",
+    "histogram": "dpublish.publishing.tasks",
+    "kmeans": "dpublish.publishing.tasks",
     "list_methods": "dpublish.core.registry",
     "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
@@ -93,10 +96,13 @@ _HOME = {
     "plan": "dpublish.publishing.plan",
     "publish": "dpublish.publishing",
     "read_codes": "dpublish.data.code_list",
+    "release": "dpublish.publishing.tasks",
     "secure": "dpublish.randomness",
     "seeded": "dpublish.randomness",
     "setting": "dpublish.core.method",
-    "statistics": "dpublish.publishing.statistics",
+    "statistics": "dpublish.publishing.tasks",
+    "synthesize": "dpublish.publishing.tasks",
+    "topk": "dpublish.publishing.tasks",
 }
 
 __all__ = sorted(_HOME)

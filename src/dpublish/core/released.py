@@ -293,6 +293,17 @@ class Release(ABC):
         """Predict the class of each of `rows` (any Arrow-compatible object); free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder in which it was saved or from which it was loaded; None if there is none."""
+        found: Path | None = vars(self).get("_folder")
+        return found
+
+    def keep_folder(self, path: Path) -> Self:
+        """Remember the folder that holds this release, and return the release."""
+        object.__setattr__(self, "_folder", path)
+        return self
+
     def save(
         self,
         path: str | Path,
@@ -306,7 +317,9 @@ class Release(ABC):
         """
         from dpublish.core.folder.folder import save  # the folder knows all kinds of release
 
-        return save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+        saved = save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+        self.keep_folder(saved)
+        return saved
 
 
 def _telling(count: Callable[..., Answer]) -> Callable[..., Answer]:

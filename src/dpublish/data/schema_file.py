@@ -44,7 +44,7 @@ from dpublish.data.periods import write_bounds
 from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
-from dpublish.errors import InputError, InvalidSchema, about, require_known
+from dpublish.errors import InputError, InvalidSchema, InvalidType, about, require_known
 
 
 class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -126,16 +126,49 @@ _SCHEMA_KEYS = {
 
 def load_schema(path: str | PathLike[str]) -> Schema:
     """Read a schema from a TOML file, or from JSON if it is called so."""
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidType(
+            f'a schema is read from its path, such as "people.toml", not from {_kind_of(path)}'
+        )
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
         plain = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as failure:
-        raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
+        raise InputError(
+            f"cannot read the schema {path}: {failure.strerror}{_how_to_draft(failure)}"
+        ) from None
     except (ValueError, RecursionError) as failure:
         raise InvalidSchema(f"{path}: {failure}") from None
     with about(f"{path}:"):
         return _read_schema(plain, path.parent)
+
+
+def to_schema(given: Any) -> Schema:
+    """Return a schema as it is given: itself, read from its file, or from a dict of its keys.
+
+    >>> to_schema({"columns": {"age": {"kind": "integer", "bounds": [17, 90]}}}).names
+    ('age',)
+    """
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return load_schema(given)
+    if isinstance(given, Mapping):
+        return from_dict(given)
+    raise InvalidType(
+        'schema must be the path of a schema file ("people.toml"), a Schema, or a dict with the '
+        f"keys of such a file, not {_kind_of(given)}; `dpublish schema draft` writes a first one"
+    )
+
+
+def _how_to_draft(failure: OSError) -> str:
+    is_missing = isinstance(failure, FileNotFoundError)
+    return "; write one, or draft it with: dpublish schema draft DATA" if is_missing else ""
+
+
+def _kind_of(given: object) -> str:
+    return "None" if given is None else f"an object of type {type(given).__name__}"
 
 
 def to_dict(schema: Schema) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from typing import Any
 
 from dpublish.core.method import Method, Predicts
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter
+from dpublish.data.schema_file import to_schema
+from dpublish.errors import InvalidParameter, require_count, require_positive
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import ExactNumber, format_rounded, format_short
+from dpublish.privacy.epsilon import EpsilonLike, format_rounded, format_short
+from dpublish.publishing.requests import read_any_method
 from dpublish.publishing.table import predict, predict_error, read_epsilon
 
 _MOST = Fraction(10_000)
@@ -30,35 +32,50 @@ class Plan:
 
 
 def plan(
-    method: Predicts,
-    schema: Schema,
+    method: Any,
+    schema: Any = None,
     *,
-    epsilon: ExactNumber | None = None,
+    epsilon: EpsilonLike | None = None,
     wanted_error: float | None = None,
     n_records: int | None = None,
+    **settings: Any,
 ) -> Plan:
     """Predict the error of a release; free, for no data is read and nothing is spent.
 
     Args:
-        method: The method with its settings.
-        schema: What is publicly known of the table.
+        method: The method with its settings; or its name or class, with `settings`.
+        schema: What is publicly known of the table: a `Schema`, the path of a schema file, or a
+            dict with the keys of such a file.
         epsilon: What would be spent; or leave it out and name
         wanted_error: the error to come down to, for which the smallest epsilon is found.
         n_records: Roughly how many records there are, if that is public.
+        settings: Those of the method, if it is named: columns and the like.
 
     >>> from dpublish import Histogram, Schema, column, plan
     >>> schema = Schema((column("sex", "category", values=["Female", "Male"]),))
     >>> print(plan(Histogram(columns=("sex",)), schema, epsilon="0.5"))
     epsilon 0.5: 2 cells; each count within 6 of the truth (95 %)
+    >>> print(plan("histogram", schema, columns="sex", epsilon=0.5))
+    epsilon 0.5: 2 cells; each count within 6 of the truth (95 %)
     """
     if (epsilon is None) == (wanted_error is None):
-        raise InvalidParameter("name either epsilon or wanted_error")
+        raise InvalidParameter(
+            "name either epsilon (epsilon=0.5) or wanted_error (wanted_error=20)"
+        )
+    chosen, known = read_any_method(method, settings), to_schema(schema)
+    if n_records is not None:
+        require_count(n_records=n_records, at_least=0)
     if epsilon is not None:
-        exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
+        exact = read_epsilon(epsilon, has_levels=isinstance(chosen, PersonalSettings))
     else:
-        exact = epsilon_for(method, schema, n_records, float(wanted_error or 0))
-    expected = predict(method, schema, n_records, exact)
+        exact = epsilon_for(chosen, known, n_records, _wanted(wanted_error))
+    expected = predict(chosen, known, n_records, exact)
     return Plan(exact, expected.summary, dict(expected.figures))
+
+
+def _wanted(error: Any) -> float:
+    require_positive(wanted_error=error)
+    return float(error)
 
 
 @dataclass(frozen=True)

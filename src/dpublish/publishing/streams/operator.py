@@ -23,7 +23,7 @@ from dpublish.methods.streams.folder import counts_file, head_of, is_current
 from dpublish.methods.streams.listing import StepRecord, clean_label, label_problem
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.stream import Step, Stream
-from dpublish.privacy.epsilon import ExactNumber
+from dpublish.privacy.epsilon import EpsilonLike
 from dpublish.publishing.streams.delivery import (
     deliver,
     mend_list,
@@ -70,7 +70,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         *,
         ledger: AnyPath,
         dataset: str,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,
