@@ -39,7 +39,7 @@ def test_a_notebook_gets_one_line_that_is_taken_away(monkeypatch):
     assert text.split("\r")[-1].strip() == ""
 
 
-def test_a_terminal_gets_a_bar(monkeypatch):
+def test_a_terminal_gets_a_meter(monkeypatch):
     assert "counts" in run(monkeypatch, Screen())
 
 

@@ -1,4 +1,4 @@
-"""Show how far a release is: a bar on a terminal, a line in a notebook, nothing elsewhere."""
+"""Show how far a release is: a meter on a terminal, a line in a notebook, nothing elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def showing_progress(
             )
         yield progress
         return
-    make = _line if is_notebook() else _bar if sys.stderr.isatty() else None
+    make = _line if is_notebook() else _meter if sys.stderr.isatty() else None
     if make is None:
         yield None
         return
@@ -77,21 +77,21 @@ def _after(patience: float, make: Callable[[], _Shown]) -> Iterator[Progress]:
             each.close()
 
 
-def _bar() -> _Shown:
-    """Draw a bar on the terminal."""
+def _meter() -> _Shown:
+    """Draw a meter on the terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress as Bar
 
-    bar = Bar(console=Console(stderr=True), transient=True)
-    bar.start()
-    task = bar.add_task("", total=None)
+    meter = Bar(console=Console(stderr=True), transient=True)
+    meter.start()
+    task = meter.add_task("", total=None)
 
     def show(done: int, total: int, label: str) -> None:
         said = escape(label)
-        bar.update(task, completed=done, total=total or None, description=said)  # 0: unknown
+        meter.update(task, completed=done, total=total or None, description=said)  # 0: unknown
 
-    return _Shown(show, bar.stop)
+    return _Shown(show, meter.stop)
 
 
 def _line() -> _Shown:

@@ -27,7 +27,7 @@ def open_store(location: Location, wait_seconds: float) -> LedgerStore:
 
 
 def require_location(location: object) -> None:
-    """Refuse what names no place for a ledger."""
+    """Refuse what is neither a path nor an address."""
     if not isinstance(location, (str, os.PathLike)):
         given = "None" if location is None else f"an object of type {type(location).__name__}"
         raise InvalidType(
