@@ -81,9 +81,9 @@ def _meter() -> _Shown:
     """Draw a meter on the terminal."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import Progress as Bar
+    from rich.progress import Progress as Meter
 
-    meter = Bar(console=Console(stderr=True), transient=True)
+    meter = Meter(console=Console(stderr=True), transient=True)
     meter.start()
     task = meter.add_task("", total=None)
 
