@@ -16,7 +16,7 @@ from dpublish import mechanisms
 
 ORDER = """
     errors types
-    accuracy randomness storage
+    accuracy display randomness storage
     privacy
     data mechanisms ledger
     aggregates datasets

@@ -108,7 +108,7 @@ def test_a_release_that_fails_while_reading_stays_debited_and_says_so(ledger, tm
     ("change", "error"),
     [
         ({"method": Histogram(columns=("wealth",))}, InvalidParameter),
-        ({"epsilon": 0.4}, InvalidParameter),
+        ({"epsilon": [0.4]}, InvalidParameter),
         ({"epsilon": "0"}, InvalidParameter),
         ({"epsilon": "1.1"}, BudgetExhausted),
     ],

@@ -30,7 +30,7 @@ TAKEN = {  # where 0 makes sense
     ),
     *((name, "derivative_gain") for name in ("dsat", "dsat-w")),
 }
-ZEROS = ["0", "0.0", 0, Fraction(0)]
+ZEROS = ["0", "0.0", 0, 0.0, Fraction(0)]
 
 
 def exact_settings(methods, settings_of):
@@ -93,7 +93,7 @@ def test_no_level_is_zero(name):
                 make_method(name, example | {"levels": "0,3"})
 
 
-@pytest.mark.parametrize("text", ["-0", "0.", "0e5", "0x0", "00.0.0", "", "zero", 0.0])
+@pytest.mark.parametrize("text", ["-0", "0.", "0e5", "0x0", "00.0.0", "", "zero", False])
 def test_what_is_no_plain_zero_is_still_refused(text):
     with pytest.raises(InvalidParameter, match="person_variance"):
         make_method("t-round", EXAMPLES["t-round"][0] | {"person_variance": text})

@@ -82,9 +82,12 @@ _HOME = {
     "WaveBaseline": "dpublish.methods.wavecluster.baseline",
     "Weighting": "dpublish.methods.personalized.weighting",
     "advise": "dpublish.planning.advise",
+    "classifier": "dpublish.publishing.tasks",
     "column": "dpublish.data.schema",
     "evaluate": "dpublish.evaluation.evaluate",
     "export": "dpublish.publishing.export",
+    "histogram": "dpublish.publishing.tasks",
+    "kmeans": "dpublish.publishing.tasks",
     "list_methods": "dpublish.core.registry",
     "load": "dpublish.core.folder.folder",
     "load_schema": "dpublish.data.schema_file",
@@ -97,10 +100,13 @@ _HOME = {
     "publish": "dpublish.publishing",
     "read_codes": "dpublish.data.code_list",
     "rehearse": "dpublish.planning.rehearse",
+    "release": "dpublish.publishing.tasks",
     "secure": "dpublish.randomness",
     "seeded": "dpublish.randomness",
     "setting": "dpublish.core.method",
-    "statistics": "dpublish.publishing.statistics",
+    "statistics": "dpublish.publishing.tasks",
+    "synthesize": "dpublish.publishing.tasks",
+    "topk": "dpublish.publishing.tasks",
 }
 
 __all__ = sorted(_HOME)

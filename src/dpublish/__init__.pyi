@@ -88,9 +88,15 @@ from dpublish.publishing import publish as publish
 from dpublish.publishing.bounds import measure_bounds as measure_bounds
 from dpublish.publishing.export import export as export
 from dpublish.publishing.plan import plan as plan
-from dpublish.publishing.statistics import statistics as statistics
 from dpublish.publishing.streams.operator import StreamOperator as StreamOperator
 from dpublish.publishing.svt.run import InteractiveRun as InteractiveRun
+from dpublish.publishing.tasks import classifier as classifier
+from dpublish.publishing.tasks import histogram as histogram
+from dpublish.publishing.tasks import kmeans as kmeans
+from dpublish.publishing.tasks import release as release
+from dpublish.publishing.tasks import statistics as statistics
+from dpublish.publishing.tasks import synthesize as synthesize
+from dpublish.publishing.tasks import topk as topk
 from dpublish.randomness import secure as secure
 from dpublish.randomness import seeded as seeded
 

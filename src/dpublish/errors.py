@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from fractions import Fraction
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 
 _LISTED = 20  # names that a message lists
 
@@ -102,15 +102,19 @@ class CorruptRelease(InputError):
 def require_positive(**settings: float | Fraction) -> None:
     """Refuse settings that are not positive and finite."""
     for name, value in settings.items():
-        if isinstance(value, bool) or not 0 < value < inf:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise InvalidType(f"{name} must be a positive number, not {type(value).__name__}")
+        if not 0 < value < inf:
             raise InvalidParameter(f"{name} ({value}) must be positive and finite")
 
 
 def require_count(*, at_least: int = 1, **settings: object) -> None:
     """Refuse settings that are not integers of at least `at_least`."""
     for name, value in settings.items():
-        if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= at_least):
-            raise InvalidParameter(f"{name} ({value}) must be an integer, at least {at_least}")
+        is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_integer or int(value) < at_least:  # type: ignore[call-overload]
+            refused = InvalidParameter if is_integer else InvalidType
+            raise refused(f"{name} ({value}) must be an integer, at least {at_least}")
 
 
 def _first_of(names: list[str]) -> str:

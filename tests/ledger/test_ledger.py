@@ -84,7 +84,8 @@ def test_an_overdraft_says_what_was_asked_what_is_left_and_what_to_do(ledger):
 
 
 REFUSED = {
-    "a float": ({"epsilon": 0.1}, 'write "0.1"'),
+    "no number": ({"epsilon": None}, "epsilon must be a number"),
+    "no finite number": ({"epsilon": float("nan")}, "must be a finite number"),
     "zero": ({"epsilon": "0"}, "must be greater than 0"),
     "too many digits": ({"epsilon": "1e-99"}, "more than 40 digits"),
     "a seed": ({"rng": seeded(1)}, "seeded source gives the noise away"),
@@ -210,9 +211,11 @@ def test_a_cap_goes_up_and_down_but_not_below_what_is_spent(ledger):
         ledger.change_cap("census", "1.0999", reason="regret")
     with pytest.raises(InvalidParameter, match="reason must be"):
         ledger.change_cap("census", "5", reason="")
-    with pytest.raises(InvalidParameter, match="binary float"):
-        ledger.change_cap("census", 5.0, reason="hurry")
+    with pytest.raises(InvalidParameter, match="cap must be a number"):
+        ledger.change_cap("census", None, reason="hurry")
     assert ledger.status("census").cap == Fraction(11, 10)
+    ledger.change_cap("census", 1.2, reason="a float is read by its shortest decimal")
+    assert ledger.status("census").cap == Fraction(6, 5)
 
 
 def test_a_grant_is_interrupted_until_it_is_published_and_published_once(ledger):

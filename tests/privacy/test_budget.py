@@ -207,9 +207,11 @@ def test_a_refused_split_costs_nothing(refused):
     assert budget.spend() == 1
 
 
-def test_a_budget_of_float_epsilon_does_not_exist():
-    with pytest.raises(InvalidParameter, match="binary float"):
-        Budget.seeded(0.1)
+def test_a_budget_remembers_that_its_epsilon_was_read_from_a_float():
+    budget = Budget.seeded(0.1)
+    assert budget.epsilon == Fraction(1, 10)
+    assert "the float 0.1" in budget.epsilon_read
+    assert Budget.seeded("0.1").epsilon_read == ""
 
 
 def test_a_budget_shows_its_epsilon_its_purpose_and_whether_it_is_used():

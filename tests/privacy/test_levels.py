@@ -16,7 +16,7 @@ CENT, TENTH, ONE = Fraction(1, 100), Fraction(1, 10), Fraction(1)
         (("0.1", "0.10"), "must rise"),
         (("1", "0.1"), "must rise"),
         (("0", "1"), "must be greater than 0"),
-        ((0.5,), "binary float"),
+        ((None,), "must be a number"),
         ("0.1", "several numbers"),
     ],
 )
@@ -40,8 +40,8 @@ def test_amounts_are_kept_in_the_order_of_their_levels():
         ({CENT: 0, ONE: 0}, "some level must pay something"),
         ({CENT: TENTH, ONE: ONE}, r"level 0\.01 pays from 0 up to its own number, not 0\.1"),
         ({ONE: -TENTH}, "must be greater than 0"),
-        ({ONE: 0.5}, "binary float"),
-        ({ONE: 0.0}, "binary float"),
+        ({ONE: 1.5}, r"level 1 pays from 0 up to its own number, not 1\.5"),
+        ({ONE: 0.0}, "some level must pay something"),
         ({ONE: ONE, "1.0": ONE}, "must rise"),
     ],
 )

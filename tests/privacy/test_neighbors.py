@@ -53,7 +53,7 @@ def test_a_window_is_a_integer_of_snapshots(window):
 
 def test_levels_have_one_spelling_each_and_an_order():
     assert PersonalRecord("pref", ("0.10", "1/1"), "levels").levels == ("0.1", "1")
-    for levels in [(), ("1", "0.1"), ("0",), ("1", "1.0"), "12", (0.5,)]:
+    for levels in [(), ("1", "0.1"), ("0",), ("1", "1.0"), "12", (None,)]:
         with pytest.raises(InvalidParameter, match="level"):
             PersonalRecord("pref", levels, "levels")
 

@@ -12,13 +12,13 @@ from dpublish.cli.group import complete_files, complete_ledgers
 from dpublish.cli.output import (
     emit,
     json_option,
-    printable,
     say,
     say_json,
     say_table,
     standing,
 )
 from dpublish.cli.source_options import sql_option, table_option
+from dpublish.core.text import printable
 from dpublish.data.column_answer import FORMS
 from dpublish.data.peek import PEEK_STAMP, Glimpse, peek
 from dpublish.data.sources import proposable_columns

@@ -16,6 +16,7 @@ import click
 
 from dpublish.cli.group import SETTING_ALIASES, complete_files, complete_ledgers, complete_methods
 from dpublish.core.method import Progress
+from dpublish.core.text import printable
 from dpublish.errors import InputError, InvalidParameter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,15 +45,6 @@ def say_json(value: Any, *, indent: int | None = 1) -> None:
     """Print for programs: exactly, with characters that a terminal might obey as escapes."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     emit("".join(map(_json_escaped, text)) + "\n")
-
-
-def printable(text: str) -> str:
-    r"""Write out what would move the cursor, turn the line around or not be seen.
-
-    >>> printable("age\x1b[2J\u202e"), printable("two\nlines")
-    ('age\\x1b[2J\\u202e', 'two\\nlines')
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def emit(text: str) -> None:
@@ -118,20 +110,9 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: s
 @contextmanager
 def show_progress() -> Iterator[Progress | None]:
     """Show progress on a terminal and stay silent in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress as Bar
+    from dpublish.core.progress import showing_progress
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(done: int, total: int, label: str) -> None:
-            said = escape(printable(label))
-            bar.update(task, completed=done, total=total or None, description=said)  # 0: unknown
-
+    with showing_progress(True, patience=0) as show:
         yield show
 
 

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from dpublish.accuracy.rounding import format_number
+from dpublish.display import Card, Display, draw, one_line
 from dpublish.errors import InvalidParameter, require_known
 
 IntervalKind = Literal["confidence", "model"]
@@ -11,7 +12,7 @@ IntervalKind = Literal["confidence", "model"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Display):
     """An estimate, and an interval that holds the truth with probability `confidence`.
 
     >>> print(Answer(12.25, 10, 1234.5, 0.95))
@@ -62,6 +63,20 @@ class Answer:
         del plain["bounds"]
         low, high = (None, None) if self.bounds is None else self.bounds
         return plain | {"interval": self.interval, "bounds_low": low, "bounds_high": high}
+
+    def __repr__(self) -> str:
+        return one_line(f"Answer({self})".replace(" (", ", ", 1).removesuffix(")"))
+
+    def _card(self) -> Card:
+        said = {"answer": str(self), "rests on": self.assumption, "counts": self.counts}
+        return Card("Answer", {name: text for name, text in said.items() if text})
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [self.to_dict()]
+
+    def plot(self) -> Any:
+        """Draw the value and its interval; returns a Matplotlib figure."""
+        return draw("dot_chart", [""], [self.value], [(self.low, self.high)], title=str(self))
 
     def __str__(self) -> str:
         value = _written(max(self.value, 0.0))  # no count is negative, though an estimate may be

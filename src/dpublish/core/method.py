@@ -9,9 +9,10 @@ is read, hands the method a `Run`, and checks that the whole budget was spent.  
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from fractions import Fraction
+from functools import wraps
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar, final
 
 from dpublish.core.contribution import (
@@ -24,6 +25,7 @@ from dpublish.core.contribution import (
 )
 from dpublish.core.released import Release
 from dpublish.core.run import Progress, Run, settings_of
+from dpublish.core.setting_values import settle_settings
 from dpublish.data.schema import Schema, all_names, needs_contribution
 from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
@@ -137,6 +139,15 @@ class Method(ABC, Generic[R_co]):
     contribution_share: Fraction = setting(
         "Part of epsilon that contribution auto spends.", default=Fraction(1, 20), is_quiet=True
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every method take lists, names and decimals as people write them."""
+        super().__init_subclass__(**options)
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = _settling(cls.__post_init__)  # type: ignore[assignment, method-assign]
+
+    def __post_init__(self) -> None:
+        settle_settings(self)
 
     @final
     def release(
@@ -381,6 +392,17 @@ class Method(ABC, Generic[R_co]):
     def epsilon_of(self, budget: Budget) -> Fraction:
         """Return the epsilon with which the error of a release from `budget` is predicted."""
         return budget.epsilon
+
+
+def _settling(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Turn settings into the types that a method declares before it checks them."""
+
+    @wraps(check)
+    def settled(method: Any) -> None:
+        settle_settings(method)
+        check(method)
+
+    return settled
 
 
 def refuse_bounded(table: Table) -> None:

@@ -31,6 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from functools import wraps
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -46,7 +47,9 @@ from dpublish.core.folder.signing import SigningKey, signing_key
 from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
+from dpublish.display import Card, Display, arrow_to_pandas, arrow_to_polars, one_line, pick
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
+from dpublish.privacy.epsilon import format_rounded
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
 
@@ -160,7 +163,7 @@ def is_same(one: Any, other: Any) -> bool:
 # --- The value ---------------------------------------------------------------------------------
 
 
-class Release(ABC):
+class Release(Display, ABC):
     """A published value.  Subclasses are frozen dataclasses with `receipt` and `schema`.
 
     Equality compares the declared fields; subclasses say `eq=False` to inherit it.
@@ -176,6 +179,8 @@ class Release(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         """Let every answer of a count say what was counted."""
         super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):  # so that a dataclass does not write one with all arrays
+            cls.__repr__ = Release.__repr__  # type: ignore[method-assign]
         if "count" in vars(cls):
             cls.count = _telling(cls.count)  # type: ignore[method-assign]
 
@@ -243,6 +248,58 @@ class Release(ABC):
     if not TYPE_CHECKING:  # so that subclasses that still say so may
         __hash__ = None
 
+    def __repr__(self) -> str:
+        said = self.summary()
+        what = said.get("published") or next(iter(said.values()), "")
+        where = "" if self.folder is None else f", in {self.folder}"
+        whose = f"{self.receipt.dataset}, " if self.receipt.dataset else ""
+        paid = f"epsilon {format_rounded(self.receipt.epsilon)}"
+        return one_line(f"{type(self).__name__}({whose}{paid}: {what}{where})")
+
+    def _card(self) -> Card:
+        receipt = self.receipt
+        title = self.kind.replace("-", " ").capitalize()
+        entry = (
+            "" if receipt.ledger_entry is None else f", entry {receipt.ledger_entry} of its ledger"
+        )
+        paid = f"epsilon {format_rounded(receipt.epsilon)}{entry}"
+        read = {"epsilon": f"was {receipt.epsilon_read}"} if receipt.epsilon_read else {}
+        folder = {} if self.folder is None else {"folder": str(self.folder)}
+        return Card(
+            f"{title} of {receipt.dataset}" if receipt.dataset else title,
+            {
+                **self.summary(),
+                "in it": what_is_counted(self),
+                "guarantee": receipt.guarantee(),
+                "cost": paid,
+                **read,
+                **folder,
+                "tables": ", ".join(self.tables()),
+            },
+            warnings=receipt.stamps,
+        )
+
+    def to_arrow(self, table: str | None = None) -> pa.Table:
+        """Return a published table by its name; the first one if none is named."""
+        found = self.tables()
+        return found[pick([*found], table, "table")]
+
+    def to_pandas(self, table: str | None = None) -> Any:
+        """Return a published table as a pandas DataFrame; the first one if none is named."""
+        return arrow_to_pandas(self.to_arrow(table))
+
+    def to_polars(self, table: str | None = None) -> Any:
+        """Return a published table as a Polars DataFrame; the first one if none is named."""
+        return arrow_to_polars(self.to_arrow(table))
+
+    def plot(self, which: int | str = 0) -> Any:
+        """Draw a chart of the report: by its number, or by a word of its caption.
+
+        Returns a Matplotlib figure; of charts that the report draws without Matplotlib, such as
+        centers of clusters, a picture that shows itself in a notebook and can be saved.
+        """
+        return import_module("dpublish.report.charts").chart_of(self, which)
+
     @abstractmethod
     def summary(self) -> dict[str, str]:
         """Describe the value in a few words, for the terminal and the report."""
@@ -307,6 +364,17 @@ class Release(ABC):
         """Predict the class of each of `rows` (any Arrow-compatible object); free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder in which it was saved or from which it was loaded; None if there is none."""
+        found: Path | None = vars(self).get("_folder")
+        return found
+
+    def keep_folder(self, path: Path) -> Self:
+        """Remember the folder that holds this release, and return the release."""
+        object.__setattr__(self, "_folder", path)
+        return self
+
     def save(
         self,
         path: str | Path,
@@ -320,7 +388,9 @@ class Release(ABC):
         """
         from dpublish.core.folder.folder import save  # the folder knows all kinds of release
 
-        return save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+        saved = save(self, Path(path), extras=extras or {}, sign=signing_key(sign))
+        self.keep_folder(saved)
+        return saved
 
 
 def _telling(count: Callable[..., Answer]) -> Callable[..., Answer]:

@@ -1,6 +1,5 @@
 """Find a method by name, list its settings, and build it from values or text."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
@@ -12,10 +11,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from dpublish.core.catalog import CATALOG
 from dpublish.core.method import Method, settings_of
 from dpublish.core.plugins import plugin_class, plugins
+from dpublish.core.setting_values import read_fraction, read_list
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.privacy.epsilon import parse_epsilon
-
-_ZERO = re.compile(r"\s*0{1,30}(\.0{1,30})?\s*")
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:
         require_known(f"{name} setting", given, known)
     absent = [n for n, item in known.items() if item.default is MISSING and n not in settings]
     if absent:
-        options = ", ".join(f"--{option.replace('_', '-')}" for option in absent)
+        options = ", ".join(f"{each} (--{each.replace('_', '-')})" for each in absent)
         raise InvalidParameter(f"{name} needs {options}; see: dpublish methods {name}")
     return kind(**{n: _convert(v, hints[n], n) for n, v in settings.items()})
 
@@ -155,13 +152,13 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
     if get_origin(wanted) in (UnionType, Union):
         return _convert_union(value, get_args(wanted), name)
     if get_origin(wanted) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(_convert(_stripped(part), get_args(wanted)[0], name) for part in parts)
+        of = get_args(wanted)[0]
+        return tuple(_convert(part, of, name) for part in read_list(value, name, of))
     if get_origin(wanted) is Literal:
         require_known(f"value for {name}:", str(value), [str(v) for v in get_args(wanted)])
         return value
     if wanted is Fraction:
-        return Fraction(0) if _is_zero(value) else parse_epsilon(value, name)
+        return read_fraction(value, name)
     if wanted is str or not isinstance(value, str):
         return value
     return _from_text(value, wanted, name)
@@ -187,21 +184,6 @@ def _inner_method(value: Any, name: str) -> Any:
             f'{name} ({value!r}) must name a method and its settings: "histogram columns=age,sex"'
         )
     return make_method(words[0], dict(word.split("=", 1) for word in words[1:]))
-
-
-def _is_zero(value: Any) -> bool:
-    """Say whether an exact number is 0, which some settings may be: each method says which.
-
-    >>> [_is_zero(value) for value in (0, "0", "0.00", "0.01", 0.0, False)]
-    [True, True, True, False, False, False]
-    """
-    if isinstance(value, str):
-        return _ZERO.fullmatch(value) is not None
-    return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value == 0
-
-
-def _stripped(part: Any) -> Any:
-    return part.strip() if isinstance(part, str) else part
 
 
 def _convert_union(value: Any, choices: tuple[Any, ...], name: str) -> Any:

@@ -28,6 +28,7 @@ from dpublish.data.publication import Publication
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.statements import Combination, KnownTotal, settle_statements
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
+from dpublish.display import Card, Display, draw, one_line
 from dpublish.errors import InvalidParameter, InvalidSchema, about, require_count, require_known
 from dpublish.privacy.neighbors import (
     PERSON,
@@ -38,12 +39,13 @@ from dpublish.privacy.neighbors import (
 )
 
 DEFAULT_BINS = 16
+_LISTED = 5  # values of a column that a line lists
 KINDS = ("numeric", "integer", "date", "datetime", "category", "ordinal")
 MISSING_RULES = ("refuse", "category", "drop")
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Display):
     """The columns of a table, and what is protected in it.
 
     Attributes:
@@ -98,6 +100,33 @@ class Schema:
         for name, statements in settled.items():
             object.__setattr__(self, name, statements)
 
+    def __repr__(self) -> str:
+        unit = "" if self.unit is None else f", unit={self.unit!r}"
+        return one_line(f"Schema({self.name!r}, columns: {', '.join(self.names)}{unit})")
+
+    def _card(self) -> Card:
+        hidden = self.neighbors.brief()
+        rows = [[str(value) for value in each.values()] for each in self._as_records()]
+        headers = ("column", "kind", "cells", "values", "missing")
+        return Card(f"Schema {self.name}", {"hidden": hidden}, headers, rows)
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "column": each.name,
+                "kind": each.kind,
+                "cells": each.size,
+                "values": _values_of(each),
+                "missing": each.missing,
+            }
+            for each in self.columns
+        ]
+
+    def plot(self) -> Any:
+        """Draw how many cells each column has; returns a Matplotlib figure."""
+        sizes = [each.size for each in self.columns]
+        return draw("bars", self.names, sizes, title=f"Schema {self.name}", unit="cells")
+
     @classmethod
     def read(cls, path: str | PathLike[str]) -> "Schema":
         """Read a schema from a TOML or JSON file."""
@@ -138,6 +167,16 @@ class Schema:
     @cached_property
     def _by_name(self) -> dict[str, Column]:
         return {column.name: column for column in self.columns}
+
+
+def _values_of(given: Column) -> str:
+    """Say which values a column may have: its bounds, or its first values."""
+    if isinstance(given, NumberColumn):
+        low, high = given.bounds
+        return f"{given.show(low, digits=12)} to {given.show(high, digits=12)}"
+    labels = given.axis().labels
+    more = f" and {len(labels) - _LISTED:,} more" if len(labels) > _LISTED else ""
+    return ", ".join(labels[:_LISTED]) + more
 
 
 def keep_columns(schema: Schema, names: Collection[str]) -> Schema:

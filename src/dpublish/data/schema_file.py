@@ -45,7 +45,7 @@ from dpublish.data.publication import read_publication
 from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
-from dpublish.errors import InputError, InvalidSchema, about, require_known
+from dpublish.errors import InputError, InvalidSchema, InvalidType, about, require_known
 
 
 class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -133,12 +133,18 @@ _SCHEMA_KEYS = {
 
 def load_schema(path: str | PathLike[str]) -> Schema:
     """Read a schema from a TOML file, or from JSON if it is called so."""
+    if not isinstance(path, (str, PathLike)):
+        raise InvalidType(
+            f'a schema is read from its path, such as "people.toml", not from {_kind_of(path)}'
+        )
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
         plain = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except OSError as failure:
-        raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
+        raise InputError(
+            f"cannot read the schema {path}: {failure.strerror}{_how_to_draft(failure)}"
+        ) from None
     except (ValueError, RecursionError) as failure:
         kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
         raise InvalidSchema(
@@ -157,6 +163,33 @@ def parse_schema(text: str, folder: str | PathLike[str]) -> Schema:
         raise InvalidSchema(f"schema: {failure}") from None
     with about("schema:"):
         return _read_schema(plain, Path(folder))
+
+
+def to_schema(given: Any) -> Schema:
+    """Return a schema as it is given: itself, read from its file, or from a dict of its keys.
+
+    >>> to_schema({"columns": {"age": {"kind": "integer", "bounds": [17, 90]}}}).names
+    ('age',)
+    """
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return load_schema(given)
+    if isinstance(given, Mapping):
+        return from_dict(given)
+    raise InvalidType(
+        'schema must be the path of a schema file ("people.toml"), a Schema, or a dict with the '
+        f"keys of such a file, not {_kind_of(given)}; `dpublish schema draft` writes a first one"
+    )
+
+
+def _how_to_draft(failure: OSError) -> str:
+    is_missing = isinstance(failure, FileNotFoundError)
+    return "; write one, or draft it with: dpublish schema draft DATA" if is_missing else ""
+
+
+def _kind_of(given: object) -> str:
+    return "None" if given is None else f"an object of type {type(given).__name__}"
 
 
 def to_dict(schema: Schema) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from dpublish.data.engines.units import needed_columns, opened_part, unit_type
 from dpublish.data.engines.workers import count_threads
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
+from dpublish.data.schema_file import to_schema
 from dpublish.data.steps import Steps, read_steps
 from dpublish.data.table import Table
 from dpublish.errors import InvalidParameter, UnreadableData
@@ -104,7 +105,7 @@ def open_table(
     >>> open_table(pa.table({"sex": ["F", "M", "F"], "name": ["Ann", "Bob", "Cid"]}), schema)
     LocalTable(sex)
     """
-    threads = count_threads(threads)
+    schema, threads = to_schema(schema), count_threads(threads)
     steps = read_steps(where, derive, lookups)
     if _is_spark(source):
         return _open_spark_frame(source, schema, columns, table or sql, steps)

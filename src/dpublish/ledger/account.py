@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from dpublish.display import Card, Display, draw, one_line
 from dpublish.ledger.chain import (
     Added,
     CapChanged,
@@ -124,7 +125,7 @@ class LevelStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(Display):
     """How a dataset stands: what it may spend, what is debited, and for what.
 
     With levels, cap and spent are those of the highest.
@@ -147,6 +148,58 @@ class Status:
     def left(self) -> Fraction:
         """How much may still be granted."""
         return self.cap - self.spent
+
+    def __repr__(self) -> str:
+        amounts = (f"{name}={format_short(value)}" for name, value in self._amounts().items())
+        return one_line(
+            f"Status({self.dataset!r}, {', '.join(amounts)}, {len(self.grants):,} grants)"
+        )
+
+    def _amounts(self) -> dict[str, Fraction]:
+        return {"cap": self.cap, "spent": self.spent, "left": self.left}
+
+    def _card(self) -> Card:
+        hides = "decided by the first grant" if self.hides is None else self.hides.brief()
+        rows = [
+            [str(x.entry), x.time[:16], format_short(x.epsilon), x.purpose, x.state]
+            for x in reversed(self.grants)
+        ]
+        amounts = {name: format_short(value) for name, value in self._amounts().items()}
+        return Card(
+            f"Dataset {self.dataset}",
+            {**{name: f"epsilon {text}" for name, text in amounts.items()}, "hidden": hides},
+            ("entry", "time (UTC)", "epsilon", "purpose", "state") if rows else (),
+            rows,
+        )
+
+    def to_arrow(self) -> Any:
+        """Return the grants as an Arrow table, one row each; fingerprints stay behind."""
+        import pyarrow as pa
+
+        fields = [("entry", pa.int64()), ("time", pa.string()), ("epsilon", pa.float64())]
+        fields += [(name, pa.string()) for name in ("exact", "purpose", "state", "release_id")]
+        return pa.Table.from_pylist([*self._as_records()], schema=pa.schema(fields))
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "entry": each.entry,
+                "time": each.time,
+                "epsilon": float(each.epsilon),
+                "exact": format_epsilon(each.epsilon),
+                "purpose": each.purpose,
+                "state": each.state,
+                "release_id": each.release_id,
+            }
+            for each in self.grants
+        ]
+
+    def plot(self) -> Any:
+        """Draw what each grant has spent, and what is left; returns a Matplotlib figure."""
+        labels = [f"{each.entry}: {each.purpose}" for each in self.grants] + ["left"]
+        amounts = [float(each.epsilon) for each in self.grants] + [float(self.left)]
+        title = f"{self.dataset}: epsilon {format_short(self.cap)} in all"
+        return draw("bars", labels, amounts, title=title, unit="epsilon")
 
     def to_dict(self) -> dict[str, Any]:
         """Turn the status into plain values; fingerprints stay behind, being made from rows."""

@@ -9,7 +9,7 @@ from msgspec import UnsetType
 from dpublish.errors import BudgetExhausted, InvalidParameter
 from dpublish.ledger.account import Account, add_notion
 from dpublish.ledger.chain import LevelsText, NotionText, write_levels, write_notion
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.epsilon import EpsilonLike, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.levels import LevelAmounts, parse_levels, tell_list
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
@@ -24,7 +24,7 @@ LEVEL_DIGITS = 120  # of a level's amount: it is the level times epsilon over th
 _TOLD = 3  # overdrawn levels that a message lists one by one
 
 
-def open_account(cap: ExactNumber | None, levels: Iterable[ExactNumber]) -> Account:
+def open_account(cap: EpsilonLike | None, levels: Iterable[EpsilonLike]) -> Account:
     """Make a new account: with one cap, or with levels, each of which is its own cap."""
     exact = tuple(parse_amount(level, "a level") for level in levels)
     if not exact:
@@ -38,7 +38,7 @@ def open_account(cap: ExactNumber | None, levels: Iterable[ExactNumber]) -> Acco
     return Account(exact[-1], levels=dict.fromkeys(exact, Fraction(0)))
 
 
-def parse_amount(value: ExactNumber, name: str, digits: int = 40) -> Fraction:
+def parse_amount(value: EpsilonLike, name: str, digits: int = 40) -> Fraction:
     """Read an amount that is round enough for many of them to be added up exactly."""
     amount = parse_epsilon(value, name)
     if max(amount.numerator, amount.denominator) >= 10**digits:

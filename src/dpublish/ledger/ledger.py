@@ -61,7 +61,7 @@ from dpublish.ledger.store import (
 )
 from dpublish.ledger.verify import Verification, tell_lost, tell_move, verify_store
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short
+from dpublish.privacy.epsilon import EpsilonLike, format_epsilon, format_short, how_read
 from dpublish.privacy.levels import LevelAmounts, largest, parse_amounts, parse_levels
 from dpublish.privacy.neighbors import Neighbors, PersonalRecord
 from dpublish.randomness import RandomSource
@@ -146,10 +146,10 @@ class Ledger:
     def add(
         self,
         dataset: str,
-        cap: ExactNumber | None = None,
+        cap: EpsilonLike | None = None,
         note: str = "",
         *,
-        levels: Iterable[ExactNumber] = (),
+        levels: Iterable[EpsilonLike] = (),
     ) -> None:
         """Begin an account for `dataset`: all its releases together cost at most `cap` (2.0).
 
@@ -325,7 +325,7 @@ class Ledger:
                 told.insert(0, f"{problem}; what is shown may leave out what was spent")
         return tuple(told)
 
-    def change_cap(self, dataset: str, cap: ExactNumber, reason: str) -> None:
+    def change_cap(self, dataset: str, cap: EpsilonLike, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
         require_text(reason=reason)
         limit = parse_amount(cap, "cap")
@@ -347,7 +347,7 @@ class Ledger:
         self,
         dataset: str,
         *,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         purpose: str,
         hides: Neighbors,
         rng: RandomSource,
@@ -395,6 +395,7 @@ class Ledger:
             fingerprint=fingerprint,
             all_have_levels=all_have_levels,
             once=once,
+            epsilon_read=how_read(epsilon),
         )
 
     def grant_levels(
@@ -406,12 +407,14 @@ class Ledger:
         hides: PersonalRecord,
         rng: RandomSource,
         fingerprint: str | None = None,
+        epsilon_read: str = "",
     ) -> Budget:
         """Debit each level its own amount for good and hand out the budget that this pays for.
 
         `amounts` names every level of the dataset; 0 says that its records are not used.
         `hides` says what gives a record its level, and what is public about that
         (`preferences.neighbors`); the first such grant decides it for the dataset.
+        `epsilon_read` says how the epsilon of the largest level was read, for the receipt.
 
         Privacy:
             What one person's record costs over all releases from `dataset` is at most their
@@ -437,6 +440,7 @@ class Ledger:
             hides=hides,
             rng=rng,
             fingerprint=fingerprint,
+            epsilon_read=epsilon_read,
         )
 
     def publish(self, grant: Grant, release_id: str, release_hash: str) -> None:
@@ -526,6 +530,7 @@ class Ledger:
         fingerprint: str | None,
         all_have_levels: bool = False,
         once: bool = False,
+        epsilon_read: str = "",
     ) -> Budget:
         require_text(purpose=purpose, fingerprint="none" if fingerprint is None else fingerprint)
         if not isinstance(hides, Neighbors):
@@ -552,7 +557,14 @@ class Ledger:
             entry = self._append(dataset, body, fingerprint)
         paid_by = Grant(dataset, entry.number, entry.hash, entry.time)
         levels = amounts or None
-        return Budget.granted(epsilon, purpose, grant=paid_by, levels=levels, hides=hides)
+        return Budget.granted(
+            epsilon,
+            purpose,
+            grant=paid_by,
+            levels=levels,
+            hides=hides,
+            epsilon_read=epsilon_read,
+        )
 
     def _find_same(
         self, dataset: str, epsilon: Fraction, purpose: str, hides: Neighbors

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, InvalidType
 from dpublish.ledger.chain import Entry
 from dpublish.ledger.sqlite_store import SqliteDraft, SqliteStore
 from dpublish.ledger.store import Copied, LedgerStore
@@ -18,11 +18,22 @@ Location = str | os.PathLike[str]
 
 def open_store(location: Location, wait_seconds: float) -> LedgerStore:
     """Open the ledger at a path or an address."""
+    require_location(location)
     if isinstance(location, str) and is_address(location):
         from dpublish.ledger.postgres_store import PostgresStore
 
         return PostgresStore(read_address(location), wait_seconds)
     return SqliteStore(Path(location), wait_seconds)
+
+
+def require_location(location: object) -> None:
+    """Refuse what is neither a path nor an address."""
+    if not isinstance(location, (str, os.PathLike)):
+        given = "None" if location is None else f"an object of type {type(location).__name__}"
+        raise InvalidType(
+            'a ledger is a file, such as "books.db", or an address, such as '
+            f'"postgresql://db.example.org/books", not {given}'
+        )
 
 
 def create_store(

@@ -55,6 +55,7 @@ _LEDGER = FileKind(
     noun="the ledger",
     content="a ledger",
     maker="dpublish ledger create",
+    in_python=" (in Python: dpublish.Ledger.create)",
     application=0x6450_4C31,  # "dPL1"
     format=FORMAT,
     newest=MOVED_FORMAT,

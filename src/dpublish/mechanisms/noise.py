@@ -27,7 +27,7 @@ from dpublish.mechanisms.exact.lattice import (
 )
 from dpublish.mechanisms.exact.sampler import discrete_laplace, require_rate
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber, parse_exact
 from dpublish.randomness import RandomSource
 from dpublish.types import IntArray, WholeArray
 
@@ -99,7 +99,7 @@ def add_laplace(
     (-20, ())
     """
     reals = require_reals(values)
-    real_sensitivity = parse_epsilon(sensitivity, "sensitivity")
+    real_sensitivity = parse_exact(sensitivity, "sensitivity")
     coordinates = max(reals.size, 1)
     if touched is not None:
         require_count(touched=touched)

@@ -11,8 +11,8 @@ from dpublish.core.catalog import STREAMS
 from dpublish.core.method import Method
 from dpublish.core.registry import make_method, method_class
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import load_schema
-from dpublish.errors import InvalidParameter, InvalidType, require_count
+from dpublish.data.schema_file import to_schema
+from dpublish.errors import InvalidParameter, require_count
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
 from dpublish.planning.advice_rules import (
@@ -24,7 +24,7 @@ from dpublish.planning.advice_rules import (
     refuse_unit_column,
 )
 from dpublish.planning.goals import Goal
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.epsilon import EpsilonLike, format_epsilon, format_short, parse_epsilon
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing.plan import Plan, plan
 
@@ -125,11 +125,11 @@ class Advice:
 
 
 def advise(
-    schema: Schema | str | PathLike[str],
+    schema: Schema | Mapping[str, Any] | str | PathLike[str],
     goal: str | Goal,
     *,
     n_records: int | None = None,
-    epsilon: ExactNumber | None = None,
+    epsilon: EpsilonLike | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
     n_clusters: int = N_CLUSTERS,
@@ -154,13 +154,13 @@ def advise(
     >>> advice.choices[0].name, float(advice.epsilon)
     ('histogram', 0.05)
     """
-    read = _read_schema(schema)
+    read = to_schema(schema)
     _require_sizes(n_records, n_clusters, horizon, window)
     aim = Goal.parse(goal)
     refuse_unit_column(read, aim)
     aim.check(read)
     left = _left(ledger, dataset)
-    path = SCHEMA if isinstance(schema, Schema) else fspath(schema)
+    path = fspath(schema) if isinstance(schema, str | PathLike) else SCHEMA
 
     def advise_at(exact: Fraction) -> "_Advised":
         facts = Facts(read, aim, exact, n_records, n_clusters, horizon, window)
@@ -171,16 +171,6 @@ def advise(
         why = "as given" if left is None else f"as given; {format_short(left)} is left"
         return Advice(aim, exact, why, advise_at(exact).choices)
     return _with_epsilon(aim, advise_at, left, n_records)
-
-
-def _read_schema(schema: object) -> Schema:
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str | PathLike):
-        return load_schema(schema)
-    raise InvalidType(
-        f"schema must be a Schema or the path of a schema file, not {type(schema).__name__}"
-    )
 
 
 def _require_sizes(

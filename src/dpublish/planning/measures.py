@@ -23,6 +23,7 @@ from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema, parse_columns
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
+from dpublish.evaluation.class_scores import release_scores
 from dpublish.evaluation.classification import HeldOut
 from dpublish.evaluation.features import encode_classes
 from dpublish.evaluation.metrics.cells import class_mismatch
@@ -34,8 +35,6 @@ from dpublish.evaluation.metrics.tables import total_variation
 from dpublish.evaluation.plain_clusters import plain_centers
 from dpublish.evaluation.workload import Workload, answers, ranges_between_records, true_counts
 from dpublish.methods.kmeans.released import KMeansRelease
-from dpublish.methods.linear_models.released import LinearModelRelease
-from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.methods.statistics.released import Statistic, StatisticsRelease
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.methods.topk.topk import TopK
@@ -126,7 +125,7 @@ class ClassMeasurer(Measurer):
         labels = pa.table({target: release.predict(held_out.rows)})
         predicted = encode_classes(labels, self.schema, target)
         found = {WRONG.name: misclassification(predicted, held_out.classes)}
-        scores = class_scores(release, held_out.rows)
+        scores = release_scores(release, held_out.rows)
         if scores is not None and np.unique(held_out.classes).size > 1:
             found[AUC.name] = mean_area_under_curve(scores, held_out.classes)
         return found
@@ -383,16 +382,6 @@ def target_of(method: Method[Any]) -> str:
     if not isinstance(target, str):
         raise InvalidParameter(f"{method.name} predicts no column; name it with --target")
     return target
-
-
-def class_scores(release: Release, rows: pa.Table) -> FloatArray | None:
-    """Score rows for each class; None of a release that gives classes only."""
-    if isinstance(release, PrivPfCRelease):
-        return release.predict_proba(rows)
-    if not isinstance(release, LinearModelRelease) or release.model == "linear":
-        return None
-    scores = release.decision(encode_rows(rows, release.schema, release.features.columns))
-    return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
 
 
 def coarse_cells(rows: pa.Table, schema: Schema, name: str) -> Cells:

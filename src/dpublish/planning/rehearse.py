@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 from dpublish.core.catalog import CATALOG, STREAMS
@@ -18,7 +18,7 @@ from dpublish.core.plugins import plugins
 from dpublish.core.registry import make_method
 from dpublish.core.settings import ALIASES, written_settings
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import load_schema
+from dpublish.data.schema_file import to_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import (
     DPublishError,
@@ -33,7 +33,7 @@ from dpublish.planning.measures import TV, Figures, Measurer, measurer_class, re
 from dpublish.planning.rehearsal import Point, Rehearsal, Repeats, Wanted
 from dpublish.planning.stand_in import StandIn, read_stand_in, under_own_names
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import ExactNumber
+from dpublish.privacy.epsilon import EpsilonLike
 from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing.table import predict, read_epsilon
 from dpublish.randomness import seeded
@@ -48,10 +48,10 @@ _SEEDS = 1_000_003
 
 def rehearse(
     method_or_goal: "Method[Any] | Goal | str",
-    schema: Schema | str | PathLike[str],
+    schema: Schema | Mapping[str, Any] | str | PathLike[str],
     *,
     stand_in: Any,
-    epsilons: Sequence[ExactNumber] | ExactNumber | None = None,
+    epsilons: Sequence[EpsilonLike] | EpsilonLike | None = None,
     n_records: int | None = None,
     repeats: int = REPEATS,
     seed: int = 0,
@@ -89,7 +89,7 @@ def rehearse(
     >>> [one.name for one in found.measures], found.points[-1].figures["wrong"].median < 0.5
     (['wrong', 'auc'], True)
     """
-    known = schema if isinstance(schema, Schema) else _read_schema(schema)
+    known = to_schema(schema)
     aim = None if goal is None else Goal.parse(goal, known)
     method, aim = _find_method(method_or_goal, known, aim, n_records, settings)
     kind = measurer_class(method, known, aim)
@@ -258,18 +258,12 @@ def describe(method: Method[Any]) -> str:
     return " ".join([method.name, *told])
 
 
-def _read_schema(path: object) -> Schema:
-    if not isinstance(path, (str, PathLike)):
-        raise InvalidType(f"schema must be a Schema or the path of one, not {type(path).__name__}")
-    return load_schema(fspath(path))
-
-
-def _read_epsilons(given: Sequence[ExactNumber] | ExactNumber | None) -> list[Fraction]:
+def _read_epsilons(given: Sequence[EpsilonLike] | EpsilonLike | None) -> list[Fraction]:
     """Read the epsilons to try, in rising order."""
     if given is None:
         return list(EPSILONS)
     if isinstance(given, str):
-        listed: Sequence[ExactNumber] = [part.strip() for part in given.split(",") if part.strip()]
+        listed: Sequence[EpsilonLike] = [part.strip() for part in given.split(",") if part.strip()]
     elif isinstance(given, Sequence):
         listed = given
     else:

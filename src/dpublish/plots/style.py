@@ -8,6 +8,8 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from importlib.util import find_spec
 from math import floor, isfinite, log10
 from typing import Any, NamedTuple
@@ -43,6 +45,8 @@ _RULES: Any = {
     "legend.frameon": False,
     "legend.fontsize": LABEL_SIZE,
 }
+KEPT = "kept"
+_KEPT: ContextVar[list[Any] | None] = ContextVar("_KEPT", default=None)
 _PADDING = 0.15  # inches around a drawing that is cut to fit; a browser's letters may be wider
 _LARGEST_ZOOM = 1.6  # of a small drawing on a wide page
 
@@ -60,6 +64,10 @@ class Drawing(NamedTuple):
 
     def svg(self, *, fit: bool = False) -> str:
         """Write the drawing; with `fit` as large as what is drawn, so that no label is cut off."""
+        kept = _KEPT.get()
+        if kept is not None:
+            kept.append(self.figure)
+            return KEPT
         buffer = io.StringIO()
         box: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": _PADDING} if fit else {}
         no_names = {"Date": None, "Creator": None}
@@ -71,15 +79,43 @@ class Drawing(NamedTuple):
 
 
 @contextmanager
+def keeping_figures() -> Iterator[list[Any]]:
+    """Collect Matplotlib figures as they are, instead of writing them as SVG.
+
+    What is written for each of them meanwhile is `KEPT`.
+    """
+    figures: list[Any] = []
+    token = _KEPT.set(figures)
+    try:
+        yield figures
+    finally:
+        _KEPT.reset(token)
+
+
+@cache
+def _figure_class() -> Any:
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        """A figure that a notebook shows by itself, whatever its backend is."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=96)
+            return buffer.getvalue()
+
+    return ShownFigure
+
+
+@contextmanager
 def drawing(
     size: tuple[float, float], *, panels: int = 1, columns: int = 1, shares_scale: bool = False
 ) -> Iterator[Drawing]:
     """Open a drawing of `size` inches with so many panels; what is drawn follows the style."""
     import matplotlib as mpl
-    from matplotlib.figure import Figure
 
     with mpl.rc_context(_RULES):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = _figure_class()(figsize=size, layout="constrained")
         rows = -(-panels // columns)
         grid = figure.subplots(
             rows, columns, squeeze=False, sharex=shares_scale, sharey=shares_scale

@@ -18,7 +18,13 @@ from typing import NoReturn
 
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter, require_count, require_positive
 from dpublish.privacy.amplification import amplified_epsilon
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon, format_short, parse_epsilon
+from dpublish.privacy.epsilon import (
+    EpsilonLike,
+    format_epsilon,
+    format_short,
+    how_read,
+    parse_epsilon,
+)
 from dpublish.privacy.levels import LevelAmounts, largest, require_amounts
 from dpublish.privacy.neighbors import AddRemoveRecord, Neighbors, hides_units
 
@@ -50,6 +56,7 @@ class Budget:
     _levels: LevelAmounts | None
     _hides: Neighbors | None
     _opened: str
+    _epsilon_read: str
     _lock: Lock
     _process: int
     _is_used: bool
@@ -66,7 +73,7 @@ class Budget:
     @classmethod
     def seeded(
         cls,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         purpose: str = "release",
         *,
         levels: LevelAmounts | None = None,
@@ -79,25 +86,35 @@ class Budget:
         True
         """
         exact = _require_largest(parse_epsilon(epsilon), levels)
-        return cls._make(exact, purpose, levels=levels)
+        return cls._make(exact, purpose, levels=levels, epsilon_read=how_read(epsilon))
 
     @classmethod
     def granted(
         cls,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         purpose: str = "release",
         *,
         grant: Grant,
         levels: LevelAmounts | None = None,
         hides: Neighbors | None = None,
+        epsilon_read: str = "",
     ) -> Budget:
         """Make the budget that an entry of a ledger has debited; for the ledger alone.
 
-        Its time is that of the entry, so that it does not depend on any row.
+        Its time is that of the entry, so that it does not depend on any row.  `epsilon_read`
+        says how epsilon was read, if it was not given exactly (`how_read`).
         """
         exact = _require_largest(parse_epsilon(epsilon), levels)
         opened = grant.time or None
-        return cls._make(exact, purpose, grant=grant, levels=levels, hides=hides, opened=opened)
+        return cls._make(
+            exact,
+            purpose,
+            grant=grant,
+            levels=levels,
+            hides=hides,
+            opened=opened,
+            epsilon_read=epsilon_read or how_read(epsilon),
+        )
 
     @classmethod
     def _make(
@@ -110,6 +127,7 @@ class Budget:
         hides: Neighbors | None = None,
         opened: str | None = None,
         is_part: bool = False,
+        epsilon_read: str = "",
     ) -> Budget:
         budget = object.__new__(cls)
         budget._epsilon = epsilon
@@ -119,6 +137,7 @@ class Budget:
         budget._hides = hides
         budget._opened = opened or datetime.now(UTC).isoformat(timespec="seconds")
         budget._is_part = is_part
+        budget._epsilon_read = epsilon_read
         budget._lock = Lock()
         budget._process = os.getpid()
         budget._is_used = False
@@ -172,6 +191,11 @@ class Budget:
         it took, and so how many rows there are.
         """
         return self._opened
+
+    @property
+    def epsilon_read(self) -> str:
+        """How epsilon was read, for the receipt, if it was given as a float."""
+        return self._epsilon_read
 
     @property
     def is_used(self) -> bool:

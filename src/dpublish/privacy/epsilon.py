@@ -1,17 +1,24 @@
-"""Epsilon is an exact fraction inside and a decimal string outside; a float is neither.
+"""Epsilon is an exact fraction inside; outside it is a decimal, as text or as a number.
 
 The float 0.1 is a little more than one tenth, and ten of them are not 1.  A budget kept in
-floats is therefore either overspent or refused in its last digit.
+floats is therefore either overspent or refused in its last digit.  So a float is read once, as
+the shortest decimal that stands for it, which is what was typed: 0.1 is 1/10.  What mechanisms
+compute with, such as a sensitivity, is never read from a float: it may have been rounded down.
 """
 
 import re
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from math import isfinite
+from numbers import Integral, Rational, Real
+from typing import Any
 
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, InvalidType
 
 ExactNumber = Fraction | Decimal | int | str
+"""A number that is exact as it is written."""
+EpsilonLike = ExactNumber | float
+"""An exact number, or a float that is read by its shortest decimal."""
 
 _DECIMAL = re.compile(r"\s*(\d{1,30}(\.\d{1,30})?|\.\d{1,30})([eE][+-]?\d{1,2})?\s*")
 _RATIO = re.compile(r"\s*\d{1,1000}\s*/\s*\d{1,1000}\s*")  # shares of shares have many digits
@@ -26,31 +33,88 @@ _READABLE = 8  # characters of an exact number that people read at a glance
 _TOO_LONG = 10**4000  # Python writes numbers of up to 4300 digits
 
 
-def parse_epsilon(value: ExactNumber, name: str = "epsilon") -> Fraction:
-    """Read a positive exact number: `"0.1"`, `"1/3"`, `2`, a `Decimal` or a `Fraction`.
+def parse_epsilon(value: EpsilonLike, name: str = "epsilon") -> Fraction:
+    """Read a positive number: `0.1`, `"0.1"`, `"1/3"`, `2`, a `Decimal` or a `Fraction`.
 
-    >>> parse_epsilon("0.1")
-    Fraction(1, 10)
-    >>> parse_epsilon(0.1)
-    Traceback (most recent call last):
-    dpublish.errors.InvalidParameter: epsilon (0.1) is a binary float, which is not exact; \
-write "0.1" (a string)
+    A float is read by its shortest decimal, so that 0.1 is 1/10; NumPy's numbers are read alike.
+
+    >>> parse_epsilon("0.1"), parse_epsilon(0.1), parse_epsilon(2)
+    (Fraction(1, 10), Fraction(1, 10), Fraction(2, 1))
     """
-    if isinstance(value, float):
-        text = f"{Decimal(repr(float(value))):f}" if isfinite(value) else ""
-        remedy = f'; write "{text}" (a string)' if 0 < len(text) <= _SHOWN else ""
-        raise InvalidParameter(f"{name} ({value}) is a binary float, which is not exact{remedy}")
+    if is_float(value):
+        return parse_exact(_shortest(value, name), name)
+    return parse_exact(value, name)  # type: ignore[arg-type]  # no float is left
+
+
+def parse_exact(value: ExactNumber, name: str) -> Fraction:
+    """Read a positive number that is exact as it stands; a float is refused.
+
+    >>> parse_exact(0.1, "sensitivity")
+    Traceback (most recent call last):
+    dpublish.errors.InvalidType: sensitivity (0.1) is a binary float, which is not exact; \
+write "0.1" (a string) or a Fraction
+    """
+    if is_float(value):
+        raise InvalidType(_no_float(value, name))
     if isinstance(value, str):
         exact = _parse_text(value, name)
     elif _is_exact(value):
-        exact = Fraction(value)
+        exact = _to_fraction(value)
     else:
-        raise InvalidParameter(f"{name} must be a number such as 1 or a string such as '0.1'")
+        raise InvalidType(
+            f"{name} must be a number such as 0.5 or a string such as '1/3', not {_kind_of(value)}"
+        )
     if exact <= 0:
         raise InvalidParameter(f"{name} ({quoted(value)}) must be greater than 0, for example 0.5")
     if max(exact.numerator, exact.denominator) >= _TOO_LONG:
         raise InvalidParameter(f"{name} has more than 4000 digits; write a rounder one")
     return exact
+
+
+def is_float(value: object) -> bool:
+    """Check whether a number is binary and may have been rounded: a float, or one of NumPy's.
+
+    >>> is_float(0.5), is_float(Fraction(1, 2)), is_float(1)
+    (True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, Rational | Decimal)
+
+
+def how_read(value: EpsilonLike) -> str:
+    """Say how a float was read, for the receipt; nothing of a number that was exact.
+
+    >>> how_read(0.1), how_read("0.1")
+    ('given as the float 0.1 and read by its shortest decimal, which is exactly 1/10', '')
+    """
+    if not is_float(value):
+        return ""
+    read = f"given as the float {_decimal_text(value)} and read by its shortest decimal"
+    return f"{read}, which is exactly {parse_epsilon(value)}"
+
+
+def _decimal_text(value: object) -> str:
+    """Write the shortest decimal that stands for a float, in its own precision."""
+    return float.__repr__(value) if isinstance(value, float) else str(value)
+
+
+def _shortest(value: object, name: str) -> Decimal | int:
+    """Return the shortest decimal that stands for a float."""
+    if not isfinite(value):  # type: ignore[arg-type]  # it is a real number
+        raise InvalidParameter(f"{name} ({value}) must be a finite number, for example 0.5")
+    return Decimal(_decimal_text(value))
+
+
+def _no_float(value: object, name: str) -> str:
+    text = f"{Decimal(_decimal_text(value)):f}" if isfinite(value) else ""  # type: ignore[arg-type]
+    remedy = f'; write "{text}" (a string) or a Fraction' if 0 < len(text) <= _SHOWN else ""
+    return f"{name} ({value}) is a binary float, which is not exact{remedy}"
+
+
+def _kind_of(value: object) -> str:
+    """Name what was given instead of a number."""
+    if value is None or isinstance(value, bool | Decimal):
+        return str(value) if len(str(value)) <= _SHOWN else "one of so many digits"
+    return f"an object of type {type(value).__name__}"
 
 
 def quoted(value: object) -> str:
@@ -70,11 +134,16 @@ def quoted(value: object) -> str:
     )
 
 
-def _is_exact(value: ExactNumber) -> bool:
+def _is_exact(value: object) -> bool:
     if isinstance(value, Decimal):
         # An exponent could ask for more digits than memory holds.
         return value.is_finite() and abs(value.adjusted()) <= 1000
-    return isinstance(value, (int, Fraction)) and not isinstance(value, bool)
+    return isinstance(value, Rational) and not isinstance(value, bool)
+
+
+def _to_fraction(value: Any) -> Fraction:
+    """Turn an exact number into a fraction of Python's own integers."""
+    return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
 
 
 def _parse_text(text: str, name: str) -> Fraction:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import ExactNumber, format_short, parse_epsilon
+from dpublish.privacy.epsilon import EpsilonLike, format_short, parse_epsilon
 
 LevelAmounts = tuple[tuple[Fraction, Fraction], ...]
 """(level, amount) for every level, in rising order."""
@@ -18,7 +18,7 @@ MOST_LEVELS = 1000
 _NAMED = 5  # levels that a sentence lists one by one
 
 
-def parse_levels(levels: Iterable[ExactNumber]) -> tuple[Fraction, ...]:
+def parse_levels(levels: Iterable[EpsilonLike]) -> tuple[Fraction, ...]:
     """Read levels: exact, above zero, strictly rising, at most a thousand.
 
     >>> parse_levels(["0.01", "0.1", 1])
@@ -34,7 +34,7 @@ def parse_levels(levels: Iterable[ExactNumber]) -> tuple[Fraction, ...]:
     return found
 
 
-def parse_amounts(amounts: Mapping[Fraction, ExactNumber]) -> LevelAmounts:
+def parse_amounts(amounts: Mapping[Fraction, EpsilonLike]) -> LevelAmounts:
     """Read what each level pays: from nothing up to the level itself, and something somewhere.
 
     >>> parse_amounts({Fraction(1): "0.5", Fraction(1, 100): 0})
@@ -85,7 +85,7 @@ def tell_list(words: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def _parse_amount(level: Fraction, amount: ExactNumber) -> Fraction:
-    if not isinstance(amount, float) and amount in (0, "0"):
+def _parse_amount(level: Fraction, amount: EpsilonLike) -> Fraction:
+    if amount in (0, "0"):
         return Fraction(0)  # the records of this level are not used
     return parse_epsilon(amount, f"the amount at level {format_short(level)}")

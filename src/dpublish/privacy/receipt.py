@@ -46,6 +46,7 @@ class Receipt:
     `assumptions` are what the proof of this method takes for granted, beyond what all do.
     `contribution` is how many rows of a unit were kept at most, if they were bounded.  `steps`
     say what was done to each record before the method saw it: filters, derived columns, lookups.
+    `epsilon_read` says how epsilon was read, if it was given as a float.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Receipt:
     assumptions: tuple[str, ...] = ()
     contribution: int | None = None
     steps: tuple[str, ...] = ()
+    epsilon_read: str = ""
     created: str = field(default="", compare=False)
     release_id: str = field(default="", compare=False)
 
@@ -137,6 +139,7 @@ class Receipt:
             assumptions=tuple(assumptions),
             contribution=contribution,
             steps=tuple(steps),
+            epsilon_read=budget.epsilon_read,
             created=budget.opened,
             release_id=os.urandom(16).hex(),
         )
@@ -170,6 +173,7 @@ class Receipt:
             personal=tuple((level, most * amount) for level, amount in self.personal),
             contribution=most,
             steps=self.steps or tuple(steps),
+            epsilon_read=budget.epsilon_read,
         )
 
     @property
@@ -214,7 +218,8 @@ class Receipt:
     def to_dict(self) -> dict[str, Any]:
         """Turn the receipt into plain values for a JSON file; epsilons become exact strings."""
         plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        del plain["personal"], plain["assumptions"], plain["contribution"], plain["steps"]
+        for name in ("personal", "assumptions", "contribution", "steps", "epsilon_read"):
+            del plain[name]
         if self.personal:  # other receipts look as they always did
             plain["personal"] = [[*map(format_epsilon, pair)] for pair in self.personal]
         if self.assumptions:
@@ -223,6 +228,8 @@ class Receipt:
             plain["contribution"] = self.contribution
         if self.steps:
             plain["steps"] = list(self.steps)
+        if self.epsilon_read:
+            plain["epsilon_read"] = self.epsilon_read
         return plain | {
             "settings": dict(self.settings),
             "epsilon": format_epsilon(self.epsilon),
@@ -317,6 +324,7 @@ class _Stored(msgspec.Struct, kw_only=True):
     assumptions: tuple[str, ...] = ()
     contribution: int | None = None
     steps: tuple[str, ...] = ()
+    epsilon_read: str = ""
 
 
 def _plain_setting(name: str, value: Any) -> Any:

@@ -30,7 +30,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.methods.bounds.bounds import Bounds
 from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST, grid_points
 from dpublish.methods.bounds.released import BoundsRelease, plain_number
-from dpublish.privacy.epsilon import ExactNumber
+from dpublish.privacy.epsilon import EpsilonLike
 from dpublish.publishing.table import publish
 from dpublish.storage.files import require_writable, write_text
 
@@ -71,7 +71,7 @@ class BoundsRequest:
         *,
         ledger: Ledger,
         dataset: str,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         purpose: str = "",
         all_have_levels: bool = False,
     ) -> BoundsRelease:
@@ -113,7 +113,7 @@ def request_bounds(
     name: str,
     *,
     kind: NumberKind | None = None,
-    coverage: ExactNumber = "0.99",
+    coverage: EpsilonLike = "0.99",
     lower: float | str | None = None,
     upper: float | str | None = None,
     nonnegative: bool = False,
@@ -158,12 +158,12 @@ def measure_bounds(
     schema: str | os.PathLike[str],
     column: str,
     *,
-    epsilon: ExactNumber,
+    epsilon: EpsilonLike,
     ledger: Ledger,
     dataset: str,
     output: str | os.PathLike[str] | None = None,
     kind: NumberKind | None = None,
-    coverage: ExactNumber = "0.99",
+    coverage: EpsilonLike = "0.99",
     lower: float | str | None = None,
     upper: float | str | None = None,
     nonnegative: bool = False,

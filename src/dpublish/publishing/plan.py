@@ -1,20 +1,24 @@
 """Plan a release: what it would cost and how far it would be from the truth; no data is read."""
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import inf, isfinite, log10
 from typing import Any
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.method import Method, Predicts, figure_name
 from dpublish.core.settings import written_settings
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
-from dpublish.errors import InvalidParameter
+from dpublish.data.schema_file import to_schema
+from dpublish.display import Card, Display, draw, one_line
+from dpublish.errors import InvalidParameter, require_count, require_positive
 from dpublish.methods.personalized.method import PersonalSettings
-from dpublish.privacy.epsilon import ExactNumber, format_rounded, format_short
+from dpublish.privacy.epsilon import EpsilonLike, format_rounded, format_short, parse_epsilon
+from dpublish.publishing.requests import read_any_method
 from dpublish.publishing.table import predict, predict_error, read_epsilon
 
 _MOST = Fraction(10_000)
@@ -28,50 +32,118 @@ LACKING: Mapping[str, str] = {
 }
 """What theory does not predict, by what a method is for; `rehearse` measures it."""
 _WANTED = {"clustering": "distance <= 1.1", "shapes": "mismatch <= 0.1", "synthesis": "tv <= 0.05"}
+_STEPS = [Fraction(step) for step in ("0.15", "0.25", "0.4", "0.6", "1", "1.5", "2.5", "4", "6")]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Display):
     """What a release of `epsilon` is expected to be like."""
 
     epsilon: Fraction
     summary: str
     figures: Mapping[str, float]
+    hidden: str = ""
+    """The change to the table that the release would hide."""
+    errors_at: Callable[[Sequence[Fraction]], list[float]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Predicts the main figure for other epsilons, where the method has one."""
 
     def __str__(self) -> str:
         return f"epsilon {format_rounded(self.epsilon)}: {self.summary}"
 
+    def __repr__(self) -> str:
+        return one_line(f"Plan({self})")
+
+    def _card(self) -> Card:
+        figures = {figure_name(name): format_number(value) for name, value in self.figures.items()}
+        said = {"cost": f"epsilon {format_rounded(self.epsilon)}", "expected": self.summary}
+        hidden = {"hidden": self.hidden} if self.hidden else {}
+        return Card("Plan", {**said, **figures, **hidden})
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [{"epsilon": float(self.epsilon), "summary": self.summary, **self.figures}]
+
+    def plot(self, epsilons: Sequence[EpsilonLike] | None = None) -> Any:
+        """Draw the expected error over epsilon; returns a Matplotlib figure.
+
+        From a tenth of the plan's epsilon to ten times as much, unless epsilons are named.
+        """
+        if self.errors_at is None:
+            raise InvalidParameter("this plan predicts no error that could be drawn over epsilon")
+        steps = [self.epsilon * Fraction(10) ** k for k in (-1, 1)]
+        wanted = epsilons or [*steps, *(self.epsilon * x for x in _STEPS)]
+        exact = sorted({parse_epsilon(each) for each in wanted})
+        drawn = list(zip(exact, self.errors_at(exact), strict=True))
+        points = [(float(x), y) for x, y in drawn if isfinite(y)]
+        return draw("curve", points, mark=float(self.epsilon), title=str(self))
+
 
 def plan(
-    method: Predicts,
-    schema: Schema,
+    method: Any,
+    schema: Any = None,
     *,
-    epsilon: ExactNumber | None = None,
+    epsilon: EpsilonLike | None = None,
     wanted_error: float | None = None,
     n_records: int | None = None,
+    **settings: Any,
 ) -> Plan:
     """Predict the error of a release; free, for no data is read and nothing is spent.
 
     Args:
-        method: The method with its settings.
-        schema: What is publicly known of the table.
+        method: The method with its settings; or its name or class, with `settings`.
+        schema: What is publicly known of the table: a `Schema`, the path of a schema file, or a
+            dict with the keys of such a file.
         epsilon: What would be spent; or leave it out and name
         wanted_error: the error to come down to, for which the smallest epsilon is found.
         n_records: Roughly how many records there are, if that is public.
+        settings: Those of the method, if it is named: columns and the like.
 
     >>> from dpublish import Histogram, Schema, column, plan
     >>> schema = Schema((column("sex", "category", values=["Female", "Male"]),))
     >>> print(plan(Histogram(columns=("sex",)), schema, epsilon="0.5"))
     epsilon 0.5: 2 cells; each count within 6 of the truth (95 %)
+    >>> print(plan("histogram", schema, columns="sex", epsilon=0.5))
+    epsilon 0.5: 2 cells; each count within 6 of the truth (95 %)
     """
     if (epsilon is None) == (wanted_error is None):
-        raise InvalidParameter("name either epsilon or wanted_error")
+        raise InvalidParameter(
+            "name either epsilon (epsilon=0.5) or wanted_error (wanted_error=20)"
+        )
+    chosen, known = read_any_method(method, settings), to_schema(schema)
+    if n_records is not None:
+        require_count(n_records=n_records, at_least=0)
     if epsilon is not None:
-        exact = read_epsilon(epsilon, has_levels=isinstance(method, PersonalSettings))
+        exact = read_epsilon(epsilon, has_levels=isinstance(chosen, PersonalSettings))
     else:
-        exact = epsilon_for(method, schema, n_records, float(wanted_error or 0))
-    expected = predict(method, schema, n_records, exact)
-    return Plan(exact, expected.summary, dict(expected.figures))
+        exact = epsilon_for(chosen, known, n_records, _read_wanted(wanted_error))
+    expected = predict(chosen, known, n_records, exact)
+    has_target = expected.target in expected.figures
+
+    def errors_at(epsilons: Sequence[Fraction]) -> list[float]:
+        return [_error_at(chosen, known, n_records, each) for each in epsilons]
+
+    return Plan(
+        exact,
+        expected.summary,
+        dict(expected.figures),
+        chosen.neighbors(known).brief(),
+        errors_at if has_target else None,
+    )
+
+
+def _error_at(method: Predicts, schema: Schema, n_records: int | None, epsilon: Fraction) -> float:
+    """Predict the main figure; infinite where epsilon does not fit the method."""
+    try:
+        expected = predict_error(method, schema, n_records, epsilon)
+    except InvalidParameter:
+        return inf
+    return expected.figures.get(expected.target, inf)
+
+
+def _read_wanted(error: Any) -> float:
+    require_positive(wanted_error=error)
+    return float(error)
 
 
 @dataclass(frozen=True)

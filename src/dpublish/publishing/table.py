@@ -31,7 +31,7 @@ from dpublish.ledger.debit import LEVEL_DIGITS, parse_amount
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.epsilon import ExactNumber
+from dpublish.privacy.epsilon import EpsilonLike, how_read, parse_epsilon
 from dpublish.randomness import RandomSource, secure
 from dpublish.report.page import render_report
 
@@ -46,7 +46,7 @@ def publish(
     *,
     ledger: Ledger,
     dataset: str,
-    epsilon: ExactNumber,
+    epsilon: EpsilonLike,
     purpose: str = "",
     progress: Progress | None = None,
     all_have_levels: bool = False,
@@ -88,7 +88,7 @@ def publish(
             table,
             ledger=ledger,
             dataset=dataset,
-            epsilon=exact,
+            epsilon=epsilon,
             purpose=purpose or method.runs.name,
             rng=rng,
             all_have_levels=all_have_levels,
@@ -110,7 +110,7 @@ def publish(
     return release
 
 
-def read_epsilon(value: ExactNumber, *, has_levels: bool = False) -> Fraction:
+def read_epsilon(value: EpsilonLike, *, has_levels: bool = False) -> Fraction:
     """Read an epsilon that can be spent: not more than hides anything, and of few digits."""
     exact = (
         parse_amount(value, "epsilon", LEVEL_DIGITS)
@@ -154,7 +154,7 @@ def _grant(
     *,
     ledger: Ledger,
     dataset: str,
-    epsilon: Fraction,
+    epsilon: EpsilonLike,
     purpose: str,
     rng: RandomSource,
     all_have_levels: bool,
@@ -174,8 +174,11 @@ def _grant(
             f"{method.name} leaves records without a level out by itself; all_have_levels "
             "(--all-have-levels) is for ordinary methods"
         )
-    hides, amounts = method.preferences.neighbors(table.schema), method.spending(epsilon)
-    return ledger.grant_levels(dataset, amounts, purpose=purpose, hides=hides, rng=rng)
+    hides = method.preferences.neighbors(table.schema)
+    amounts = method.spending(parse_epsilon(epsilon))
+    return ledger.grant_levels(
+        dataset, amounts, purpose=purpose, hides=hides, rng=rng, epsilon_read=how_read(epsilon)
+    )
 
 
 @contextmanager

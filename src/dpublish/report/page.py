@@ -130,7 +130,7 @@ def _accuracy(release: Release) -> Section:
 def _cost(receipt: Receipt) -> Section:
     column = Markup('<div class="bar" style="width: {0}%" title="{0} %"></div>')
     rows = [[row.name, row.epsilon, column.format(row.percent)] for row in share_rows(receipt)]
-    notes = []
+    notes = [f"Epsilon was {receipt.epsilon_read}."] if receipt.epsilon_read else []
     if receipt.ledger_entry is not None:
         notes.append(
             Markup(

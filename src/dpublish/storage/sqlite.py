@@ -41,6 +41,7 @@ class FileKind:
         noun: What messages call the file: `the ledger`.
         content: What the file is, where another file is not: `a ledger`.
         maker: The command that makes one.
+        in_python: What does so in Python, in brackets, if anything does.
         application: The mark in the file's header.
         format: The version that this version of dpublish writes.
         tables: The statements that make its tables, indexes and triggers.
@@ -63,6 +64,7 @@ class FileKind:
     tampered: type[DPublishError] | None = None
     advice: Mapping[int, str] = field(default_factory=dict)
     older: str = "which this version does not read"
+    in_python: str = ""
     is_secret: bool = False
 
     def unusable(self, path: Path, advice: str) -> DPublishError:
@@ -95,7 +97,7 @@ class FileKind:
         try:
             status = path.stat()
         except FileNotFoundError:
-            missing = f"does not exist; `{self.maker}` makes one"
+            missing = f"does not exist; `{self.maker}`{self.in_python} makes one"
             raise self.unusable(path, if_missing or missing) from None
         except PermissionError:
             raise self.unusable(path, "cannot be reached: you may not enter its folder") from None

@@ -52,7 +52,7 @@ from dpublish.core.folder.signing import (
 from dpublish.core.plugins import plugin_release
 from dpublish.core.released import Release
 from dpublish.data import schema_file
-from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter
+from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter, InvalidType
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
@@ -138,9 +138,18 @@ def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = N
             Without it a signature is not looked at: that the files fit release.json does not
             show who wrote them.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidType(
+            'a release is loaded from the path of its folder, such as "ages", not from an object '
+            f"of type {type(path).__name__}"
+        )
     folder, owner = Path(path), public_key(key)
-    if (layout := _layout_of(folder)) is not None:
-        return layout.load(folder, owner)
+    layout = _layout_of(folder)
+    found = _load(folder, owner) if layout is None else layout.load(folder, owner)
+    return found.keep_folder(folder)
+
+
+def _load(folder: Path, owner: PublicKey | None) -> Release:
     content = _read_head_bytes(folder)
     if owner is not None:
         owner.check(RELEASE_TAG, content, read_signature(folder))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpublish.errors import InvalidParameter
-from dpublish.privacy.epsilon import ExactNumber, parse_epsilon
+from dpublish.privacy.epsilon import ExactNumber, parse_exact
 
 LIMIT_BITS = 60
 UNIT_LIMIT = 1 << LIMIT_BITS  # of numbers before and after noise: twice this, noise is exact
@@ -76,7 +76,7 @@ def exponent_of(granularity: ExactNumber) -> int:
     >>> exponent_of("1/8"), exponent_of(4)
     (-3, 2)
     """
-    step = parse_epsilon(granularity, "granularity")
+    step = parse_exact(granularity, "granularity")
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
     if Fraction(2) ** exponent != step:
         raise InvalidParameter(f"granularity ({granularity}) must be a power of two, like 1/1024")

@@ -22,6 +22,7 @@ from dpublish.data.axis import Axis
 from dpublish.data.column import NumberColumn
 from dpublish.data.date_column import DateColumn
 from dpublish.data.schema import Schema
+from dpublish.display import arrow_to_pandas
 from dpublish.errors import InvalidParameter, InvalidQuery, require_known
 from dpublish.methods.statistics.intervals import (
     SURE,
@@ -386,9 +387,13 @@ class StatisticsRelease(CellRelease):
         is_date = number is not None and self._is_date(read_measure(measure))
         return self.written(measure, number) if is_date and number is not None else None
 
-    def to_pandas(self, *, totals: bool = True) -> Any:
-        """Return groups and totals as a pandas frame."""
-        return self.table(totals=totals).to_pandas()
+    def to_arrow(self, table: str | None = None, *, totals: bool = True) -> pa.Table:
+        """Return groups and totals as an Arrow table; or a published table by its name."""
+        return self.table(totals=totals) if table is None else super().to_arrow(table)
+
+    def to_pandas(self, table: str | None = None, *, totals: bool = True) -> Any:
+        """Return groups and totals as a pandas frame; or a published table by its name."""
+        return arrow_to_pandas(self.to_arrow(table, totals=totals))
 
     def written(self, measure: str, number: float) -> str:
         """Write a number of a measure as people read it: of a date column as a date."""

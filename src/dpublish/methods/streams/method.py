@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dpublish.accuracy.noise_distribution import sum_quantile
 from dpublish.core.catalog import STREAMS
 from dpublish.core.method import ExpectedError, Standing, setting, settings_of
+from dpublish.core.setting_values import settle_settings
 from dpublish.core.settings import Setting, build, list_settings
 from dpublish.data.schema import Schema, listed_names
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -95,6 +96,7 @@ class StreamMethod:
     )
 
     def __post_init__(self) -> None:
+        settle_settings(self)
         _refuse_auto(self.contribution)
         require_count(contribution=self.contribution)
         if not isinstance(self.columns, tuple) or not self.columns:

@@ -24,7 +24,7 @@ from dpublish.methods.streams.listing import StepRecord, clean_label, label_prob
 from dpublish.methods.streams.method import StreamMethod
 from dpublish.methods.streams.released import FREE_STANDING
 from dpublish.methods.streams.stream import Step, Stream
-from dpublish.privacy.epsilon import ExactNumber
+from dpublish.privacy.epsilon import EpsilonLike
 from dpublish.publishing.streams.delivery import (
     deliver,
     mend_list,
@@ -71,7 +71,7 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         *,
         ledger: AnyPath,
         dataset: str,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         output: AnyPath,
         purpose: str = "",
         all_have_levels: bool = False,

@@ -36,7 +36,7 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.mechanisms.sparse_vector.calibration import Calibration
 from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.privacy.budget import Budget
-from dpublish.privacy.epsilon import ExactNumber, format_epsilon
+from dpublish.privacy.epsilon import EpsilonLike, format_epsilon
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
 from dpublish.publishing.state_file import RUNNING, STARTING, STOPPED
@@ -118,7 +118,7 @@ class InteractiveRun(AbstractContextManager["InteractiveRun"]):
         data: AnyPath,
         schema: Schema,
         *,
-        epsilon: ExactNumber,
+        epsilon: EpsilonLike,
         max_positives: int,
         threshold: int | None = None,
         monotonic: bool = True,
