@@ -26,6 +26,7 @@ COMMANDS = {
     ),
     "ledger": ("dpublish.cli.ledger:ledger", "Keep the ledger: caps, grants, verification."),
     "methods": ("dpublish.cli.methods:methods", "List the methods, and the settings of one."),
+    "explain": ("dpublish.cli.explain:explain", "Explain what an epsilon means; reads no data."),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
     "release": ("dpublish.cli.release:release", "Publish from a table; the ledger pays."),
     "stream": ("dpublish.cli.stream:stream", "Publish a changing table step by step."),
