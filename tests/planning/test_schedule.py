@@ -49,7 +49,7 @@ def test_what_is_kept_stays(status, releases, percent):
 def test_epsilon_says_how_many_there_can_be(status, part):
     epsilon = status.left / part
     assert plan_releases(status, epsilon=epsilon).releases == part
-    assert plan_releases(status, epsilon=epsilon + Fraction(1, 10**9)).releases == part - 1
+    assert plan_releases(status, epsilon=epsilon * (1 + Fraction(1, 10**9))).releases == part - 1
 
 
 def test_a_period_alone_means_a_year():
