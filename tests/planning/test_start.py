@@ -195,3 +195,15 @@ def test_names_are_split_at_commas_and_the_longest_known_name_counts():
     assert split_names('a, "b, c",, d') == ["a", "b, c", "d"]
     assert split_said("a=b=c", ["a", "a=b"]) == ("a=b", "c")
     assert split_said("x=1", ["a"]) is None
+
+
+def test_dates_that_are_described_by_themselves_need_no_common_period():
+    start = Start.of([("born", None), ("admitted_on", None)], account=None).answered(
+        "columns", "all"
+    )
+    assert "period" in [step.key for step in start.open_steps()]
+    dated = [each.column for each in start.proposals if each.needs_period]
+    for name in dated:
+        start = start.answered(f"column:{name}", "2023..2024 by month")
+    assert dated
+    assert "period" not in [step.key for step in start.open_steps()]
