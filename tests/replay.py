@@ -243,7 +243,7 @@ def _geometric(counts, sensitivity, budget, rng):
 
 def _laplace(values, sensitivity, budget, rng, granularity, touched):
     reals = lattice.require_reals(values)
-    wide = noise.parse_epsilon(sensitivity, "sensitivity")
+    wide = noise.parse_exact(sensitivity, "sensitivity")
     positions = max(reals.size, 1) if touched is None else min(max(reals.size, 1), int(touched))
     if granularity is None:
         exponent = lattice.choose_exponent(wide, budget.epsilon, positions)

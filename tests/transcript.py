@@ -60,7 +60,7 @@ class Transcript:
             lambda: add_laplace(values, sensitivity=sensitivity, budget=budget, rng=rng, **further),
         )
         units = noise.lattice_sensitivity(
-            noise.parse_epsilon(sensitivity), output.exponent, max(np.size(values), 1)
+            noise.parse_exact(sensitivity, "sensitivity"), output.exponent, max(np.size(values), 1)
         )
         exact = floor_units(noise.require_reals(values), output.exponent)
         assert isinstance(output, LatticeValues)

@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     task: str
     publishes: str
     prefer_when: str
-    standing: str
+    standing: str = "alternative"
 
 '''
 

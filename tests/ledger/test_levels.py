@@ -240,7 +240,7 @@ def test_a_datasets_cap_is_its_highest_level_and_stays(ledger):
     ledger.add("same", cap="1.0", levels=("0.5", "1"))
     with pytest.raises(InvalidParameter, match=r"its highest level \(1\); leave the cap out"):
         ledger.add("other", cap="2", levels=("0.5", "1"))
-    for levels in (("1", "0.5"), (0.5,), ("1", "1.0"), ("0", "1")):
+    for levels in (("1", "0.5"), (float("nan"),), ("1", "1.0"), ("0", "1")):
         with pytest.raises(InvalidParameter):
             ledger.add("bad", levels=levels)
     assert ledger.datasets() == ("survey", "same")

@@ -15,7 +15,7 @@ class Entry(NamedTuple):
     task: str
     publishes: str
     prefer_when: str
-    standing: str
+    standing: str = "alternative"
 
 
 CATALOG: Mapping[str, Entry] = {

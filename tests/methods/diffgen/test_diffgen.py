@@ -289,7 +289,7 @@ def test_names_that_two_cells_would_share_are_refused():
         {"steps": 0},
         {"steps": 101},
         {"tree_share": Fraction(1)},
-        {"tree_share": 0.5},
+        {"tree_share": "half"},
         {"threshold": 0},
         {"threshold": "often"},
     ],

@@ -149,7 +149,7 @@ def test_the_predicted_error_falls_with_epsilon_and_knows_the_correlations():
 @pytest.mark.parametrize(
     "bad",
     [
-        {"columns": "age"},
+        {"columns": 3},
         {"correlation": "pearson"},
         {"marginal": "best"},
         {"ratio": 8},

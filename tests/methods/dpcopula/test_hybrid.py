@@ -379,11 +379,10 @@ def test_tables_of_one_sort_are_sent_elsewhere(columns, advice):
     [
         {"design": "best"},
         {"least_values": 2},
-        {"theta": 4},
         {"theta": Fraction(0)},
         {"max_degree": 9},
         {"least_records": 0},
-        {"columns": "age"},
+        {"columns": 3},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(bad):

@@ -190,7 +190,7 @@ def simulate(records, epsilon, releases, queries, draws):
                 f"c{j} in {low}..{high}" for j, low, high in zip(chosen, *ends, strict=True)
             )
             inside = (codes[:, chosen] >= ends[0]) & (codes[:, chosen] <= ends[1])
-            yield release.count(query), int(inside.all(axis=1).sum())
+            yield release.count_by_model(query), int(inside.all(axis=1).sum())
 
 
 def coverage(pairs):
@@ -213,7 +213,9 @@ def test_intervals_hold_the_truth_as_often_as_they_claim(records, epsilon, draws
 def test_more_confidence_and_less_budget_make_wider_intervals(draws):
     codes = draws.integers(0, LEAVES, (2000, COLUMNS))
     widths = [
-        published(codes, epsilon, draws).count("c0 < 20 and c1 < 20", confidence=confidence)
+        published(codes, epsilon, draws).count_by_model(
+            "c0 < 20 and c1 < 20", confidence=confidence
+        )
         for epsilon, confidence in [(Fraction(4), 0.9), (Fraction(4), 0.99), (Fraction(1, 4), 0.99)]
     ]
     for narrow, wide in pairwise(answer.high - answer.value for answer in widths):

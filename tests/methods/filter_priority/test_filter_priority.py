@@ -150,6 +150,6 @@ def test_what_a_release_would_refuse_the_plan_refuses():
     ):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(1))
-    for bad in ({"sample": 0}, {"sample": 10**9}, {"threshold": 0}, {"columns": "x"}):
+    for bad in ({"sample": 0}, {"sample": 10**9}, {"threshold": 0}, {"columns": 3}):
         with pytest.raises(InvalidParameter):
             FilterPriority(**bad)

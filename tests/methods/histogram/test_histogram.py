@@ -126,7 +126,7 @@ def test_a_sparse_release_has_the_distribution_of_perturbing_every_cell_and_drop
     "bad",
     [
         {"columns": ()},
-        {"columns": "age"},
+        {"columns": 3},
         {"columns": ("age",), "threshold": 0},
         {"columns": ("age",), "threshold": 1.5},
         {"columns": ("age",), "threshold": True},

@@ -160,7 +160,7 @@ def test_a_coarser_grid_is_predicted_to_have_more_bias_and_less_noise():
     assert fine.grid_percent != coarse.grid_percent
 
 
-@pytest.mark.parametrize("theta", [0, -1, Fraction(1, 10**4), 10**7, 2.5, True, "10"])
+@pytest.mark.parametrize("theta", [0, -1, Fraction(1, 10**4), 10**7, True, "ten"])
 def test_a_theta_that_makes_no_sense_is_refused(theta):
     with pytest.raises(InvalidParameter, match="theta"):
         EUGkM(n_clusters=2, theta=theta)
