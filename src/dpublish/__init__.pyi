@@ -82,7 +82,9 @@ from dpublish.methods.wavecluster.privqt import PrivQT as PrivQT
 from dpublish.methods.wavecluster.privthr import PrivTHR as PrivTHR
 from dpublish.methods.wavecluster.privthr_em import PrivTHREM as PrivTHREM
 from dpublish.planning.advise import advise as advise
+from dpublish.planning.explain import explain as explain
 from dpublish.planning.rehearse import rehearse as rehearse
+from dpublish.planning.schedule import plan_releases as plan_releases
 from dpublish.privacy.budget import Budget as Budget
 from dpublish.publishing import publish as publish
 from dpublish.publishing.bounds import measure_bounds as measure_bounds

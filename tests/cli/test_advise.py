@@ -135,8 +135,8 @@ def test_json_has_all_that_is_said(owner):
 @pytest.mark.parametrize(
     ("words", "told", "code"),
     [
-        (("--goal", "rows"), "Missing option '--schema'", 1),
-        (("--schema", "people.toml"), "Missing option '--goal'", 1),
+        (("--goal", "rows"), "--schema is missing", 1),
+        (("--schema", "people.toml"), "--goal is missing", 1),
         (("--schema", "peple.toml", "--goal", "rows"), "cannot read the schema peple.toml", 3),
         (("--schema", "people.toml", "--goal", "predict:age"), "there is no goal 'predict'", 1),
         (("--schema", "people.toml", "--goal", "counts:agee"), "did you mean 'age'", 1),

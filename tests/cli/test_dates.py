@@ -183,7 +183,7 @@ def test_numbers_that_stand_for_dates_are_described(publish, visits, method):
     package = json.loads((visits / "out" / "datapackage.json").read_text())
     fields = [x for part in package["resources"] for x in part["schema"]["fields"]]
     told = {field.get("description") for field in fields if field["name"] in ("admitted", "seen")}
-    assert "days since 1970-01-01" in told
+    assert "Value of admitted: days since 1970-01-01." in told
     assert None not in told
 
 

@@ -31,9 +31,9 @@ def test_json_says_what_was_written(run, published):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["out"], "Missing option '--to'"),
+        (["out"], "--to is missing"),
         (["out", "--to", "excel"], "not one of"),
-        (["nothing", "--to", "csv"], "not a release folder"),
+        (["nothing", "--to", "csv"], "nothing is not there"),
         (["people.csv", "--to", "csv"], "not a release folder"),
         (["out", "--to", "csv", "-o", "out"], "exists already"),
         (["out", "--to", "csv", "-o", "no/where"], "is not a folder; create it first"),

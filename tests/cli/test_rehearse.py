@@ -60,7 +60,7 @@ def test_names_that_are_also_goals_are_methods_after_the_option(folder, run):
     shown = run("rehearse", "--method", "model", "--target", "repaid", *given)
     assert shown.out.startswith("model target=repaid, rehearsed 2 times")
     bare = run("rehearse", "--method", "statistics", *given)
-    assert "statistics needs --measures" in bare.err
+    assert "statistics needs measures (--measures)" in bare.err
 
 
 def test_a_picture_is_written(folder, run):

@@ -257,7 +257,7 @@ def test_a_goal_that_cannot_be_met_is_refused_with_what_to_do(schema, goal, more
         advise(schema, goal, **more)
 
 
-@pytest.mark.parametrize("wrong", [3, None, {"age": 1}, ["rows"]])
+@pytest.mark.parametrize("wrong", [3, None, ["rows"]])
 def test_another_type_is_a_type_error_that_says_what_to_pass(wrong):
     with pytest.raises(TypeError, match="path of a schema file"):
         advise(wrong, "rows")

@@ -376,7 +376,6 @@ def test_progress_is_told_to_the_end(earlier, schema):
         ("", {}, "names no method", InvalidParameter),
         ('privpfc "', {}, "names no method", InvalidParameter),
         ("stream", {}, "not rehearsed", InvalidParameter),
-        ("diffpid3 target=income", {"wanted": "auc >= 0.9"}, "gives no scores", InvalidParameter),
         (7, {}, "not int", InvalidType),
         ("privpfc", {}, "--target", InvalidParameter),
         ("privpfc income", {}, "name=value", InvalidParameter),
@@ -389,7 +388,7 @@ def test_progress_is_told_to_the_end(earlier, schema):
         ("privpfc target=income", {"wanted": "rong <= 1"}, "did you mean", InvalidParameter),
         ("privpfc target=income", {"wanted": "auc <= 0.9"}, "auc >= 0.9", InvalidParameter),
         ("privpfc target=income", {"wanted": 0.1}, "not float", InvalidType),
-        ("privpfc target=income", {"schema": 3}, "not int", InvalidType),
+        ("privpfc target=income", {"schema": 3}, "type int", InvalidType),
         ("privpfc target=income", {"seed": -1}, "seed", InvalidParameter),
     ],
 )
@@ -487,3 +486,9 @@ def test_names_are_escaped_in_pages():
         points=made.points,
     )
     assert "<script>" not in odd._repr_html_()
+
+
+def test_a_classifier_without_scores_has_no_area_under_the_curve(people, schema, monkeypatch):
+    monkeypatch.setattr("dpublish.planning.measures.release_scores", lambda *_: None)
+    with pytest.raises(InvalidParameter, match="gives no scores"):
+        rehearse("diffpid3 target=income", schema, stand_in=people, wanted="auc >= 0.9", repeats=2)

@@ -212,3 +212,15 @@ def test_the_table_is_no_list_of_codes_however_it_is_named(data, said, tmp_path,
         start.answered("columns", f"all; ward={said}")
     (tmp_path / "wards.csv").write_text("ward\nA\nB\n")
     assert start.answered("column:ward", "@wards.csv:ward").answers
+
+
+def test_dates_that_are_described_by_themselves_need_no_common_period():
+    start = Start.of([("born", None), ("admitted_on", None)], account=None).answered(
+        "columns", "all"
+    )
+    assert "period" in [step.key for step in start.open_steps()]
+    dated = [each.column for each in start.proposals if each.needs_period]
+    for name in dated:
+        start = start.answered(f"column:{name}", "2023..2024 by month")
+    assert dated
+    assert "period" not in [step.key for step in start.open_steps()]

@@ -4,6 +4,8 @@ import ast
 import re
 import shlex
 import tomllib
+from dataclasses import replace
+from fractions import Fraction
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
@@ -20,8 +22,15 @@ from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.methods.histogram.histogram import Histogram
 from dpublish.privacy.budget import Budget
+from dpublish.privacy.meaning import two_sentences
+from dpublish.privacy.neighbors import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    PersonalRecord,
+    UserInWindow,
+)
 from dpublish.privacy.receipt import Receipt
-from dpublish.randomness import secure
+from dpublish.randomness import secure, seeded
 from dpublish.report import page
 from dpublish.report.page import render_report, share_rows
 from dpublish.report.section import Section, section_of
@@ -208,3 +217,31 @@ def subclasses(kind):
     for below in kind.__subclasses__():
         yield below
         yield from subclasses(below)
+
+
+HIDING = [
+    AddRemoveRecord(),
+    AddRemoveUnit("patient_id"),
+    UserInWindow("user", 24),
+    PersonalRecord("own", ("0.1", "1"), "levels"),
+]
+
+
+@pytest.mark.parametrize("hides", HIDING, ids=lambda hides: hides.name)
+def test_the_page_says_what_epsilon_means_in_two_sentences(hides):
+    release = publish("histogram", columns=("size",))
+    paid = ()
+    if isinstance(hides, PersonalRecord):
+        paid = ((Fraction(1, 10), Fraction(1, 10)), (Fraction(1), Fraction(1)))
+    receipt = replace(release.receipt, neighbors=hides, personal=paid)
+    text = unescape(render_report(replace(release, receipt=receipt), with_charts=False))
+    assert f"<p>{two_sentences(Fraction(1), hides, paid)}</p>" in text
+    assert hides.claim() in text
+
+
+def test_a_page_of_seeded_noise_claims_no_bound():
+    table = open_table(pa.table({"size": [3.0], "a <i>": ["plain"]}), SCHEMA)
+    release = Histogram(columns=("size",)).release(table, budget=Budget.seeded(1), rng=seeded(1))
+    text = render_report(release, with_charts=False)
+    assert "guarantees nothing" in text
+    assert "% sure" not in text

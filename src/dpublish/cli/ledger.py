@@ -9,6 +9,7 @@ import click
 from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
+from dpublish.cli.release_schedule import say_schedule
 from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
     CorruptRelease,
@@ -21,6 +22,7 @@ from dpublish.ledger.account import GrantStatus, Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
 from dpublish.methods.streams.folder import is_stream
+from dpublish.planning.schedule import PERIODS, plan_releases
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
 from dpublish.privacy.receipt import Receipt
@@ -225,6 +227,45 @@ def _grant_row(dataset: str, grant: GrantStatus, epsilon: str) -> list[str]:
         shown += " at every level (all have levels, by the owner's word)"
     hides = grant.hides.brief()
     return [f"{grant.entry:,}", grant.time, dataset, shown, hides, grant.state, grant.purpose]
+
+
+@ledger.command(name="plan")
+@_path
+@click.argument("dataset")
+@click.option("--releases", type=int, help="How many releases there will be.")
+@click.option(
+    "--per",
+    type=click.Choice(list(PERIODS)),
+    help="How often; alone it means the releases of one year.",
+)
+@click.option("--epsilon", help="Instead: what each release will cost. Says how many there can be.")
+@click.option("--keep", help="What to keep for later: an epsilon, 0.2, or a part, 20%.")
+@json_option
+def plan_releases_of(
+    path: str,
+    dataset: str,
+    releases: int | None,
+    per: str | None,
+    epsilon: str | None,
+    keep: str | None,
+    as_json: bool,
+) -> None:
+    """Divide what is left of a cap over the releases to come.  Spends nothing.
+
+    \b
+    dpublish ledger plan books.db people --releases 12 --per month
+    dpublish ledger plan books.db people --per week --keep 20%
+    dpublish ledger plan books.db people --epsilon 0.1
+    """  # noqa: D301 - click keeps lines after it
+    with Ledger(path) as books:
+        status = books.status(dataset)
+        warnings = books.anchor_warnings()
+    found = plan_releases(status, releases=releases, epsilon=epsilon, per=per, keep=keep)
+    say_warnings(warnings)
+    if as_json:
+        say_json(found.to_dict())
+    else:
+        say_schedule(found)
 
 
 @ledger.command()

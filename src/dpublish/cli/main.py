@@ -34,6 +34,7 @@ COMMANDS = {
         "dpublish.cli.advise:advise_command",
         "Choose a method for a goal; reads no data.",
     ),
+    "explain": ("dpublish.cli.explain:explain", "Explain what an epsilon means; reads no data."),
     "plan": ("dpublish.cli.plan:plan", "Predict cost and error; reads no data."),
     "rehearse": (
         "dpublish.cli.rehearse:rehearse_command",

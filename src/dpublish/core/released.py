@@ -370,9 +370,13 @@ class Release(Display, ABC):
         found: Path | None = vars(self).get("_folder")
         return found
 
+    @folder.setter
+    def folder(self, path: Path) -> None:  # a stream, which is its folder, declares it as a field
+        vars(self)["_folder"] = path
+
     def keep_folder(self, path: Path) -> Self:
         """Remember the folder that holds this release, and return the release."""
-        object.__setattr__(self, "_folder", path)
+        vars(self)["_folder"] = path
         return self
 
     def save(

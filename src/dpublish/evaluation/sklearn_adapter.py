@@ -1,6 +1,6 @@
 """Train ordinary classifiers on rows, synthetic or true, and hand released ones to scikit-learn.
 
-Only this file and `released_classifier` know scikit-learn.  All settings are fixed here once:
+Only this package and `dpublish.sklearn` know scikit-learn.  All settings are fixed here once:
 a comparison in which each method had its classifier tuned to it would compare the tuning.
 """
 

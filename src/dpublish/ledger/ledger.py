@@ -139,6 +139,10 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.shown!r})"
 
+    def __deepcopy__(self, memo: object) -> Ledger:
+        """Return the same ledger: whatever copies a value that holds it, the account is one."""
+        return self
+
     def close(self) -> None:
         """Let go of the file, or of the connection."""
         self._store.close()

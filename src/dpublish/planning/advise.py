@@ -12,6 +12,7 @@ from dpublish.core.method import Method
 from dpublish.core.registry import make_method, method_class
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
+from dpublish.display import Card, Display, one_line
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
@@ -103,8 +104,8 @@ class Choice:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(Display):
     """The one or two methods to take for a goal, the recommended one first.
 
     Attributes:
@@ -118,6 +119,28 @@ class Advice:
     epsilon: Fraction
     epsilon_why: str
     choices: tuple[Choice, ...]
+
+    def __repr__(self) -> str:
+        names = " or ".join(choice.name for choice in self.choices)
+        return one_line(f"Advice({self.goal}: {names}, epsilon {format_short(self.epsilon)})")
+
+    def _card(self) -> Card:
+        cost = f"epsilon {format_short(self.epsilon)}: {self.epsilon_why}"
+        rows = [[each.name, each.why, each.gives, each.command()] for each in self.choices]
+        headers = ["method", "why", "gives", "command"]
+        return Card("Advice", {"goal": str(self.goal), "cost": cost}, headers, rows)
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "method": each.name,
+                "epsilon": float(each.epsilon),
+                "why": each.why,
+                "gives": each.gives,
+                "command": each.command(),
+            }
+            for each in self.choices
+        ]
 
     def __str__(self) -> str:
         head = [f"goal: {self.goal}", f"epsilon {format_short(self.epsilon)}: {self.epsilon_why}"]

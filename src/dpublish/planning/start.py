@@ -152,10 +152,10 @@ class Start:
             found.append(stream_step())
         found.append(rows_step())
         asked = self._open_columns()
-        dated = [each for each in asked if each.needs_period]
+        dated = [each for each in asked if self._shares_period(each)]
         if dated or "period" in self.answers:
             found.append(period_step(dated))
-        found += [column_step(each) for each in asked if not each.needs_period]
+        found += [column_step(each) for each in asked if each not in dated]
         if self.account is None:
             found.append(cap_step())
         return [*found, epsilon_step(self.left)]
@@ -284,6 +284,10 @@ class Start:
             and (COLUMN + each.column in self.answers or not each.is_complete)
         ]
 
+    def _shares_period(self, proposal: Proposal) -> bool:
+        """Whether a column lies in the period that all dates share: none was said of it alone."""
+        return proposal.needs_period and COLUMN + proposal.column not in self.answers
+
     def _check_row(self) -> None:
         if not self.answers["row"] or not self.answers["row"].isprintable():
             raise InvalidParameter("say in a few words what a row is, such as: a hospital visit")
@@ -328,7 +332,7 @@ class Start:
         written = read_format(self.answers["period"])
         if written is not None:
             require_format(written)
-        dated = [each for each in self._open_columns() if each.needs_period]
+        dated = [each for each in self._open_columns() if self._shares_period(each)]
         for each in dated or [Proposal("date", kind="date")]:
             read_period(self.answers["period"], each)
 

@@ -29,6 +29,10 @@ class AddRemoveRecord:
         """Name what is hidden in a few words, for tables and messages."""
         return "one record"
 
+    def claim(self) -> str:
+        """Name what someone may want to find out, and that is hidden."""
+        return "that a given record is in the table"
+
 
 @dataclass(frozen=True)
 class ReplaceRecord:
@@ -43,6 +47,10 @@ class ReplaceRecord:
     def brief(self) -> str:
         """Name what is hidden in a few words, for tables and messages."""
         return "one record exchanged for another"
+
+    def claim(self) -> str:
+        """Name what someone may want to find out, and that is hidden."""
+        return "that a given record has certain values rather than certain others"
 
 
 class _Unit:
@@ -80,6 +88,10 @@ class AddRemoveUnit(_Unit):
         """Name what is hidden in a few words, for tables and messages."""
         return f"all records of one {self.who}"
 
+    def claim(self) -> str:
+        """Name what someone may want to find out, and that is hidden."""
+        return f"that a given {self.who} is in the table"
+
 
 @dataclass(frozen=True)
 class UserInWindow(_Unit):
@@ -107,6 +119,12 @@ class UserInWindow(_Unit):
     def brief(self) -> str:
         """Name what is hidden in a few words, for tables and messages."""
         return f"all records of one {self.who} in any {self.window:,} consecutive snapshots"
+
+    def claim(self) -> str:
+        """Name what someone may want to find out, and that is hidden."""
+        return (
+            f"that a given {self.who} is in the data within {self.window:,} consecutive snapshots"
+        )
 
 
 def require_noun(noun: object) -> None:
@@ -179,6 +197,13 @@ class PersonalRecord:
             what = f"all records of one person ({self.unit!r})"
             given = f"the smallest level that {by}{of} gives any of them"
         return f"{what}, at {given} (mode {self.mode})"
+
+    def claim(self) -> str:
+        """Name what someone may want to find out, and that is hidden."""
+        if self.mode == "values-only":
+            return "that a given record has certain values rather than certain others"
+        whose = "record" if self.unit is None else f"person ({self.unit!r})"
+        return f"that a given {whose} is in the table"
 
 
 _CHANGES = {

@@ -13,6 +13,7 @@ from dpublish.core.method import figure_name
 from dpublish.core.released import DERIVED, Release, field_description, field_note
 from dpublish.plots.style import can_draw, plain_number
 from dpublish.privacy.epsilon import format_rounded
+from dpublish.privacy.meaning import two_sentences
 from dpublish.privacy.receipt import Receipt
 from dpublish.report.html import Page, render_page
 from dpublish.report.section import Listing, Section, section_of
@@ -73,14 +74,7 @@ def _about(release: Release) -> list[Section]:
 def _guarantee(receipt: Receipt) -> Section:
     said = [receipt.guarantee()]
     if receipt.is_private:
-        whole = receipt.epsilon
-        sign = "at most" if receipt.personal else "="
-        said.append(
-            f"This is pure differential privacy with ε {sign} {format_rounded(whole)}. The "
-            "smaller ε, the stronger the guarantee. It holds whatever else anyone knows, now or "
-            "later, and however the release is processed. Groups of people can still be learned "
-            "about; that is what the release is for."
-        )
+        said.append(two_sentences(receipt.epsilon, receipt.neighbors, receipt.personal))
     if receipt.assumptions:
         said.append("The proof of this method takes for granted:")
     return Section("What was guaranteed", said, receipt.assumptions, is_boxed=True)

@@ -35,6 +35,7 @@ _WORDS = {
     "frequency": "Frequency of the wave along the feature.",
     "group_number": "Number of the group of cells that share marginals, from 0.",
     "high": "Upper end of the interval that holds the value, at the stated confidence.",
+    "interval": "What the interval rests on: confidence (noise alone) or model; null if none.",
     "joint": "Number of the set of columns that were counted together, from 0.",
     "kind": "Kind of release that the part is.",
     "label": "The answer in words.",

@@ -192,9 +192,9 @@ def sign_folder(path: str | Path, key: SigningKey) -> None:
     """Sign a release that is whole; writes release.sig and changes no other file."""
     folder = Path(path)
     release = load(folder)
-    steps = len(getattr(release, "records", ()))  # as the other files of a stream show
     content = read_file(folder, manifest_name(folder), MOST_JSON_BYTES)
     layout = _layout_of(folder)
+    steps = 0 if layout is None else len(getattr(release, "records", ()))  # as its files show
     tag = RELEASE_TAG if layout is None else layout.tag
     try:
         time = file_time(release.receipt.created) + steps
