@@ -114,7 +114,10 @@ def require_count(*, at_least: int = 1, **settings: object) -> None:
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_integer or int(value) < at_least:  # type: ignore[call-overload]
             refused = InvalidParameter if is_integer else InvalidType
-            raise refused(f"{name} ({value}) must be an integer, at least {at_least}")
+            # A table that is passed by mistake holds private values: only its type is told.
+            is_plain = value is None or isinstance(value, Real | str)
+            told = value if is_plain else f"an object of type {type(value).__name__}"
+            raise refused(f"{name} ({told}) must be an integer, at least {at_least}")
 
 
 def _first_of(names: list[str]) -> str:

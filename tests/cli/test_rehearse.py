@@ -7,7 +7,7 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema_file import load_schema
 from dpublish.data.sources import open_table
 from dpublish.datasets.loans import SCHEMA, loans
-from dpublish.planning.stand_in import STAMP, STAMP_OF_TABLE
+from dpublish.planning.stand_in import STAMP_OF_SEEDED, STAMP_OF_TABLE
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 
@@ -31,7 +31,7 @@ def folder(tmp_path):
 def test_a_rehearsal_prints_the_goals_measure_by_epsilon(folder, run):
     shown = run(*WORDS, "--stand-in", "earlier", *QUICK)
     assert shown.code == 0, shown.err
-    assert STAMP in shown.out
+    assert STAMP_OF_SEEDED in shown.out
     assert "wrong: median (range)" in shown.out
     assert "auc: median (range)" in shown.out
     assert "epsilon 0.5" in shown.out or "\n0.5 " in shown.out
@@ -41,7 +41,7 @@ def test_a_rehearsal_prints_the_goals_measure_by_epsilon(folder, run):
 def test_json_says_the_same(folder, run):
     words = (*WORDS, "--stand-in", "earlier", *QUICK, "--wanted", "wrong <= 0.9", "--json")
     found = run(*words).json()
-    assert found["stamp"] == STAMP
+    assert found["stamp"] == STAMP_OF_SEEDED
     assert [point["epsilon"] for point in found["points"]] == ["0.5", "2"]
     assert found["epsilon"] == "0.5"
     assert found["wanted"] == "wrong <= 0.9"

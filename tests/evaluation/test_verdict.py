@@ -267,6 +267,7 @@ def test_the_report_is_a_sequence_with_a_verdict(tmp_path):
     assert "<svg" in html
     pytest.importorskip("pandas")
     assert report.to_pandas()["name"].tolist() == [part.name for part in report.parts]
+    assert set(report.to_pandas()["stamp"]) == {STAMP}
 
 
 def test_a_folder_is_as_good_as_a_release(tmp_path):

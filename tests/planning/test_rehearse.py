@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -31,7 +32,13 @@ from dpublish.planning.measures import (
 )
 from dpublish.planning.rehearsal import Point, Rehearsal, Repeats, Wanted
 from dpublish.planning.rehearse import Stage, describe, lost_by, rehearse
-from dpublish.planning.stand_in import STAMP, STAMP_OF_TABLE, read_stand_in, simulate
+from dpublish.planning.stand_in import (
+    STAMP,
+    STAMP_OF_SEEDED,
+    STAMP_OF_TABLE,
+    read_stand_in,
+    simulate,
+)
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import CASES, SCHEMA, arrow_table
@@ -86,7 +93,9 @@ def test_rows_of_an_earlier_release_are_as_many_as_it_counted(earlier, schema):
     assert found.rows.num_rows == earlier.rows(seed=0).num_rows
     assert found.held_out.num_rows == found.rows.num_rows // 4
     assert found.origin == "release"
-    assert found.stamp == STAMP
+    assert found.stamp == STAMP_OF_SEEDED
+    kept = replace(earlier, receipt=replace(earlier.receipt, stamps=()))
+    assert read_stand_in(kept, schema, COLUMNS).stamp == STAMP
     assert read_stand_in(earlier, schema, COLUMNS, n_records=500).rows.num_rows == 500
 
 
@@ -448,10 +457,10 @@ def test_the_wanted_epsilon_is_tried(earlier, schema):
 
 def test_a_rehearsal_is_shown_as_text_table_and_picture(earlier, schema, tmp_path):
     found = rehearse("privpfc target=income", schema, stand_in=earlier, epsilons="1,2", repeats=2)
-    assert STAMP in str(found)
+    assert STAMP_OF_SEEDED in str(found)
     assert "wrong" in str(found)
     assert "Rehearsal(privpfc target=income" in repr(found)
-    assert STAMP in found._repr_html_()
+    assert STAMP_OF_SEEDED in found._repr_html_()
     frame = found.to_pandas()
     assert list(frame.columns) == ["epsilon", "measure", "median", "low", "high"]
     assert len(frame) == 4
@@ -459,7 +468,7 @@ def test_a_rehearsal_is_shown_as_text_table_and_picture(earlier, schema, tmp_pat
     for name, start in (("a.svg", b"<svg"), ("a.png", b"\x89PNG")):
         found.plot(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
-    assert STAMP in (tmp_path / "a.svg").read_text()
+    assert STAMP_OF_SEEDED in (tmp_path / "a.svg").read_text()
     assert found.plot() is not None
     for wrong, told in (("a.txt", "ending in"), ("a.svg", "exists already")):
         with pytest.raises(InvalidParameter, match=told):

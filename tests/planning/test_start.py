@@ -197,6 +197,23 @@ def test_names_are_split_at_commas_and_the_longest_known_name_counts():
     assert split_said("x=1", ["a"]) is None
 
 
+@pytest.mark.parametrize(
+    "said", ["@parts/a.csv", "@parts/a.csv:ward", "category @parts/a.csv", "ordinal @./parts/a.csv"]
+)
+@pytest.mark.parametrize("data", ["parts/a.csv", "parts", "parts/*.csv"])
+def test_the_table_is_no_list_of_codes_however_it_is_named(data, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.csv").write_text("ward,age\nSecret,3\nHidden,4\n")
+    start = Start.of([("ward", None), ("age", None)], folder=tmp_path, data=data)
+    with pytest.raises(InvalidParameter, match="the table itself is no list of codes"):
+        start.answered("column:ward", said)
+    with pytest.raises(InvalidParameter, match="the table itself is no list of codes"):
+        start.answered("columns", f"all; ward={said}")
+    (tmp_path / "wards.csv").write_text("ward\nA\nB\n")
+    assert start.answered("column:ward", "@wards.csv:ward").answers
+
+
 def test_dates_that_are_described_by_themselves_need_no_common_period():
     start = Start.of([("born", None), ("admitted_on", None)], account=None).answered(
         "columns", "all"

@@ -116,6 +116,12 @@ def test_formulas_in_csv_files_are_made_harmless_on_request(folder):
         names = {row["name"] for row in csv.DictReader(file)}
     assert f"'{FORMULA}" in names
     assert FORMULA not in names
+    fields = [
+        json.loads((path / "datapackage.json").read_text())["resources"][0]["schema"]["fields"]
+        for path in (done.path, export(folder, to="csv", output=f"{folder}-plain").path)
+    ]
+    assert fields[0] == fields[1]  # no name of these begins as a formula does
+    assert all("description" in field for field in fields[0])
 
 
 def test_a_workbook_holds_texts_numbers_and_dates_as_such(folder, tmp_path):

@@ -163,3 +163,16 @@ def test_plans_take_names_and_paths():
     assert wide == dpublish.plan(dpublish.Histogram(columns=("age",)), SCHEMA, epsilon="0.5")
     with pytest.raises(InvalidType, match="wanted_error must be a positive number"):
         dpublish.plan("histogram", SCHEMA, columns="age", wanted_error="small")
+
+
+@pytest.mark.parametrize("column", [ROWS.to_pandas()["sex"], pl.from_arrow(ROWS)["sex"], ROWS])
+def test_no_message_repeats_values_that_are_passed_by_mistake(paid, column):
+    calls = (
+        lambda: dpublish.histogram(ROWS, column, **paid),
+        lambda: dpublish.kmeans(ROWS, column, **paid),
+        lambda: dpublish.topk(ROWS, "sex", column, **paid),
+    )
+    for call in calls:
+        with pytest.raises(InvalidType) as refused:
+            call()
+        assert "ale" not in str(refused.value)

@@ -27,11 +27,16 @@ def read_list(value: Any, name: str, of: Any = str) -> tuple[Any, ...]:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(","))
     is_list = isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | Set)
-    if is_list and not hasattr(value, "dtypes"):  # a table's columns are not its names
+    if is_list and not _is_data(value):  # values of a table are not the names of its columns
         parts = tuple(value)
         if of is not str or all(isinstance(part, str) for part in parts):
             return tuple(part.strip() if isinstance(part, str) else part for part in parts)
     raise InvalidType(f"{name} must be {_what_to_pass(of)}, not {_shown(value)}")
+
+
+def _is_data(value: Any) -> bool:
+    """Say whether something is a table or a column of one, of pandas, Polars or Arrow."""
+    return hasattr(value, "dtypes") or hasattr(value, "__arrow_c_stream__")
 
 
 def settle_settings(method: Any) -> None:

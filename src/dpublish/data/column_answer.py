@@ -189,11 +189,25 @@ def _listed_kind(proposal: Proposal) -> str:
     return "ordinal" if proposal.kind == "ordinal" else "category"
 
 
+def codes_file(text: str) -> str | None:
+    """Return the file of codes that an answer names; None if it names none.
+
+    >>> codes_file("category @wards.csv:ward"), codes_file("a, b, c")
+    ('wards.csv', None)
+    """
+    _, rest = _leading_kind(text.strip())
+    return _codes_at(rest[1:].strip())[0] if rest.startswith("@") else None
+
+
+def _codes_at(said: str) -> tuple[str, str]:
+    """Split the name of a column off the path of a file of codes, if there is one behind it."""
+    path, _, named = said.rpartition(":")
+    return (said, "") if not path or Path(said).exists() else (path, named)
+
+
 def _codes(said: str, folder: Path) -> dict[str, Any]:
     """Name a file of codes in relation to the schema; its codes are read to check them."""
-    path, _, named = said.rpartition(":")
-    if not path or Path(said).exists():
-        path, named = said, ""
+    path, named = _codes_at(said)
     codes = distinct_codes(read_code_list(path), named or None)
     file = Path(os.path.relpath(path, folder)).as_posix()
     values: str | dict[str, str] = {"file": file, "column": named} if named else file

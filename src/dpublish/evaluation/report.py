@@ -85,8 +85,9 @@ class EvaluationReport(Sequence[Finding]):
         }
 
     def to_pandas(self) -> Any:
-        """Return the parts as a pandas frame, one row each."""
-        return pa.Table.from_pylist([part.to_dict() for part in self.parts]).to_pandas()
+        """Return the parts as a pandas frame, one row each; the stamp stays with each of them."""
+        listed = [{**part.to_dict(), "stamp": STAMP} for part in self.parts]
+        return pa.Table.from_pylist(listed).to_pandas()
 
     def __str__(self) -> str:
         lines = [STAMP, self.verdict, ""]

@@ -46,6 +46,8 @@ STAMP = "simulated: no private row was read"
 """What figures of a rehearsal are stamped with."""
 STAMP_OF_TABLE = f"{STAMP}, if the table that stands in is public, as you state"
 """The same, where only whoever named the table knows that it is public."""
+STAMP_OF_SEEDED = "NOT PRIVATE: the release that stands in guarantees nothing about its rows"
+"""The same, where the noise of the release that stands in came from a seed."""
 _HELD_OUT = 4
 """One row to measure on for so many rows to release from."""
 _DEFAULT_ROWS = 10_000
@@ -75,6 +77,8 @@ class StandIn:
     @property
     def stamp(self) -> str:
         """What figures that are measured on it are stamped with."""
+        if self.release is not None and not self.release.receipt.is_private:
+            return STAMP_OF_SEEDED
         return STAMP_OF_TABLE if self.origin == "table" else STAMP
 
 

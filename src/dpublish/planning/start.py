@@ -7,14 +7,17 @@ writes follows from names, types, public facts and answers.
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dpublish.data.column_answer import read_answer, read_format, read_period
+from dpublish.data.column_answer import codes_file, read_answer, read_format, read_period
+from dpublish.data.engines.addresses import is_address, local_path
 from dpublish.data.proposals import DATES, MISSING, Proposal, propose
+from dpublish.data.sources import find_files
 from dpublish.data.stamps import require_format
 from dpublish.errors import InvalidParameter, UnreadableData, require_known
 from dpublish.planning.goals import Goal
@@ -299,7 +302,8 @@ class Start:
             raise InvalidParameter(
                 f"column {name!r} is left out, or is the unit; nothing can be said of it"
             )
-        if said.startswith("@") and self.data and _is_same(said[1:].strip(), self.data):
+        named = codes_file(said)
+        if named is not None and self.data and _is_part(named, self.data):
             raise InvalidParameter(
                 "the table itself is no list of codes: its values are private; name a file that is "
                 "public, or write the values"
@@ -443,8 +447,17 @@ def _require_names(names: Sequence[str]) -> None:
         )
 
 
+def _is_part(path: str, data: str) -> bool:
+    """Check whether a file is the table, or one of the files that it is made of."""
+    files = [data]
+    if not is_address(local_path(data)):
+        with suppress(UnreadableData):
+            files += find_files(local_path(data))
+    return any(_is_same(local_path(path), file) for file in files)
+
+
 def _is_same(path: str, other: str) -> bool:
     try:
         return Path(path).samefile(other)
-    except OSError:
+    except (OSError, ValueError):
         return False

@@ -151,9 +151,11 @@ def _write_folder(
     resources = []
     for name, table in tables.items():
         decoded = _plain_table(table)
-        if to == "csv" and for_spreadsheets:
-            decoded = without_formulas(decoded)
         described = describe_table(release.schema, name, decoded)
+        if to == "csv" and for_spreadsheets:
+            decoded = without_formulas(decoded)  # which may change the names of fields
+            for field, written in zip(described["fields"], decoded.column_names, strict=True):
+                field["name"] = written
         if to == "csv":
             described.pop("missingValues", None)  # a null is an empty field, as by default
         file = f"{name}.{to}"

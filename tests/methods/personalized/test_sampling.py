@@ -13,6 +13,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.personalized.released import OF_THE_DRAWN
 from dpublish.methods.personalized.sampling import CORRECTED, NOT_CORRECTED, Sampling
 from dpublish.privacy.amplification import sampling_rate
 from dpublish.randomness import seeded
@@ -156,6 +157,7 @@ def test_counts_are_corrected_only_on_the_owners_word(settings):
         assert release.count().value == pytest.approx(10_000 if word else drawn, rel=0.03)
         assert release.parts[0].size == pytest.approx(drawn)
         assert note in release.notes
+        assert (OF_THE_DRAWN in (release.count().assumption or "")) is not word
 
 
 def test_exchanged_values_are_drawn_with_half_the_amounts():

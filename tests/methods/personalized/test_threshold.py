@@ -10,6 +10,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.histogram import Histogram
+from dpublish.methods.personalized.released import OF_LEVELS
 from dpublish.methods.personalized.threshold import NOT_SCALED, SCALED, Threshold
 from dpublish.randomness import seeded
 from transcript import privacy_loss
@@ -74,6 +75,7 @@ def test_counts_are_scaled_up_only_on_the_owners_word(settings):
         )
         assert release.count("sex = F").value == pytest.approx(counted, abs=100)
         assert note in release.notes
+        assert (OF_LEVELS in (release.count("sex = F").assumption or "")) is not word
         assert release.parts[0].size == 1000
 
 

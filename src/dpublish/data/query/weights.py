@@ -181,7 +181,7 @@ def _leaf_extent(axis: Axis, conditions: tuple[Condition, ...], rounding: float)
         if axis.edges is not None and condition.operator in RANGES:
             ranges.append(condition)
             continue
-        weights = _settled(_matched(axis, condition))
+        weights = _matched(axis, condition)  # as it is: one of 10^10 integers is some of them
         inner &= weights >= 1
         outer &= weights > 0
     if ranges:
@@ -202,7 +202,6 @@ def _range_extent(axis: Axis, ranges: list[Condition], rounding: float) -> Exten
         outer[bins] = np.maximum(first, starts) < np.minimum(stop, stops)
         return Extent(inner, outer)
     low, high, include_low, include_high = _intersection(axis, ranges)
-    low, high = _snapped(edges, low), _snapped(edges, high)
     starts, ends = edges[:-1] - rounding, edges[1:] + rounding
     has_start = np.full(starts.size, axis.closed == "left" or rounding > 0)
     has_end = np.full(starts.size, axis.closed == "right" or rounding > 0)
@@ -215,14 +214,6 @@ def _range_extent(axis: Axis, ranges: list[Condition], rounding: float) -> Exten
     is_range = low < high or (low == high and include_low and include_high)
     outer[bins] = ends_after_low & starts_before_high & is_range
     return Extent(inner & outer, outer)
-
-
-def _snapped(edges: NDArray[np.float64], number: float) -> float:
-    """Take a number that misses an edge by a rounding error for the edge."""
-    if abs(number) == inf:
-        return number
-    nearest = float(edges[np.abs(edges - number).argmin()])
-    return nearest if abs(nearest - number) <= _ROUNDING * np.diff(edges).min() else number
 
 
 def assumption(

@@ -49,8 +49,9 @@ KEPT_ROWS = (
 )
 """What the receipt of a part takes for granted, where people have several rows."""
 DRAWN = "answers are about the people who were drawn"
-"""How the assumption of a receipt begins, where only a sample was counted and not scaled up."""
+"""How a note begins, where only a sample was counted and not scaled up."""
 OF_THE_DRAWN = "count and interval are those of the people who were drawn, not of all"
+OF_LEVELS = "count and interval are those of the people of the levels used, not of all"
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
 _LISTED = 4  # parts that a summary lists one by one
 _TEXTS = Codec(list, lambda plain, _: tuple(plain))
@@ -167,10 +168,16 @@ class PersonalizedRelease(Release):
         is part of it, and the interval rests on the model that levels say nothing about records.
         """
         found = self._counter.answer(query, confidence)
-        if not any(said.startswith(DRAWN) for said in self.receipt.assumptions):
-            return found
-        note = "; ".join(filter(None, [found.assumption, OF_THE_DRAWN]))
-        return replace(found, assumption=note)
+        told = [found.assumption, *self._not_of_all()]
+        return replace(found, assumption="; ".join(filter(None, told)) or None)
+
+    def _not_of_all(self) -> list[str]:
+        """Say of whom the counts are, where not all people were counted or stand for others."""
+        if any(note.startswith(DRAWN) for note in self.notes):
+            return [OF_THE_DRAWN]
+        used = {level for part in self.parts for level in part.levels}
+        are_all = len(used) >= len(self.receipt.settings.get("levels", ()))
+        return [] if are_all or self._counter.is_scaled else [OF_LEVELS]
 
     def count_boxes(
         self, columns: Sequence[str], lows: NDArray[np.int64], highs: NDArray[np.int64]
