@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
 import frictionless
 import pyarrow as pa
@@ -13,8 +14,11 @@ from dpublish.core.registry import make_method
 from dpublish.data.schema_file import from_dict
 from dpublish.data.sources import open_table
 from dpublish.privacy.budget import Budget
+from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.randomness import seeded
 from method_examples import CASES, SCHEMA, SCHEMA_TEXT, arrow_table
+from stream_world import ASKING, METHOD, THRESHOLD, arguments, make_ledger, rows
+from stream_world import SCHEMA as RIDES
 
 STATED = """
 [publication]
@@ -110,3 +114,44 @@ def test_what_is_stated_changes_no_number_and_comes_back(folder):
     assert load(folder).tables() == plain.tables()
     assert load(folder).schema.publication == TOWNS.publication
     assert load(folder).schema["height"].measured_in == "cm"
+
+
+@pytest.fixture(params=[METHOD, ASKING, THRESHOLD], ids=lambda method: method.name)
+def stream(request, tmp_path):
+    """The folder of a stream of five steps, as an operator writes it."""
+    make_ledger(tmp_path)
+    schema = replace(RIDES, publication=TOWNS.publication)
+    state = tmp_path / "rides.stream"
+    with StreamOperator.start(state, request.param, schema, **arguments(tmp_path)) as operator:
+        for number in range(1, 6):
+            operator.next(rows(number), f"2024-05-01T{number:02}:00")
+        operator.write_pages()
+    return tmp_path / "out"
+
+
+def test_frictionless_accepts_every_step_of_a_stream_and_reads_all_of_them(stream):
+    assert errors_of(stream) == []
+    found, loaded = descriptor_of(stream), load(stream)
+    assert (found["title"], found["licenses"]) == ("People of four towns", [{"name": "CC-BY-4.0"}])
+    steps, *counts = found["resources"]
+    assert steps["path"] == "steps.jsonl"
+    package = frictionless.Package(str(stream / "datapackage.json"))
+    for resource, time in zip(counts, loaded.times, strict=True):
+        table = loaded.table(time)
+        assert [field["name"] for field in resource["schema"]["fields"]] == table.column_names
+        assert len(package.get_resource(resource["name"]).read_rows()) == table.num_rows == 8
+    for action in {record.action for record in loaded.records}:
+        last = [r for r in counts if r["title"].endswith(action)][-1]
+        assert all(field["description"].endswith(".") for field in last["schema"]["fields"])
+
+
+def test_frictionless_notices_a_wrong_file_of_any_step(stream):
+    for resource in descriptor_of(stream)["resources"][1:]:
+        path = stream / resource["path"]
+        content = path.read_bytes()
+        table = pq.read_table(path)
+        at = table.column_names.index("estimate")
+        pq.write_table(table.set_column(at, "estimate", pa.array(["x"] * 8)), path)
+        assert any("Type error" in message for message in errors_of(stream))
+        path.write_bytes(content)
+    assert errors_of(stream) == []
