@@ -72,8 +72,8 @@ def test_ends_in_the_file_are_the_first_and_the_last_of_the_bin(tmp_path):
     table = pq.read_table(folder / "data" / "counts.parquet")
     first = table.slice(4, 1).to_pylist()[0]
     assert (first["hour_low"], first["hour_high"]) == (
-        datetime(2024, 1, 1, 1),  # noqa: DTZ001 (a column of times without a zone)
-        datetime(2024, 1, 1, 1, 59, 59),  # noqa: DTZ001
+        datetime(2024, 1, 1, 1),
+        datetime(2024, 1, 1, 1, 59, 59),
     )
     assert (first["day_low"], first["day_high"]) == (date(2024, 2, 1), date(2024, 2, 29))
     assert load(folder).count("hour >= 2024-01-01T12:00").value is not None
