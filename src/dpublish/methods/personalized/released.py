@@ -49,7 +49,9 @@ KEPT_ROWS = (
 )
 """What the receipt of a part takes for granted, where people have several rows."""
 DRAWN = "answers are about the people who were drawn"
-"""How the assumption of a receipt begins, where only a sample was counted and not scaled up."""
+"""How the note of a release begins, where only a sample was counted and not scaled up."""
+ALL_USED = "all people were used"
+"""The note of a release for whose sample everyone was drawn."""
 OF_THE_DRAWN = "count and interval are those of the people who were drawn, not of all"
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
 _LISTED = 4  # parts that a summary lists one by one
@@ -167,7 +169,8 @@ class PersonalizedRelease(Release):
         is part of it, and the interval rests on the model that levels say nothing about records.
         """
         found = self._counter.answer(query, confidence)
-        if not any(said.startswith(DRAWN) for said in self.receipt.assumptions):
+        drawn = any(said.startswith(DRAWN) for said in self.notes)
+        if not drawn or ALL_USED in self.notes:
             return found
         note = "; ".join(filter(None, [found.assumption, OF_THE_DRAWN]))
         return replace(found, assumption=note)
