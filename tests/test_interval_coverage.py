@@ -40,7 +40,7 @@ SEEDS = range(1, 11)
 FEW_SEEDS = 3
 """A case that misses 5 % at most with so many seeds is not tried with more."""
 MOST_MISSES = 0.18
-"""Share of wrong intervals of a case that is not by chance.
+"""Most wrong intervals of a case, as a share, that noise explains.
 
 A case has 4 tables and 10 seeds, so 40 releases, each with noise of its own.  At worst all answers
 of a release stand and fall together; then the number of releases that miss is binomial with 5 %
@@ -155,7 +155,7 @@ def gather(name, settings):
     return pairs
 
 
-def test_what_is_taken_for_chance_is_binomial():
+def test_the_limit_of_misses_is_binomial():
     releases = len(TABLES) * len(SEEDS)
     assert binom.sf(np.floor(MOST_MISSES * releases), releases, 0.05) < 0.001
     assert binom.sf(np.floor(MOST_MISSES * 12), 12, 0.05) > 0.01
