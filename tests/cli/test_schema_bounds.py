@@ -1,10 +1,12 @@
 """`dpublish schema bounds` from the shell."""
 
+import json
+
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dpublish import Schema
+from dpublish import Schema, load
 
 SCHEMA = """\
 [columns.age]
@@ -116,3 +118,44 @@ def test_bounds_of_a_column_that_follows_from_others_are_measured_by_themselves(
     assert function in entered
     assert "[[totals]]\ncount = 4000\n" in entered
     assert Schema.read(schema).functions[0].describe() == "cost = age * 10"
+
+
+WORDS = """\
+[publication]
+title = "Costs of visits"
+license = "CC-BY-4.0"
+
+"""
+
+
+def test_the_release_says_what_the_file_says_of_releases(bounds, workdir):
+    measured = 'kind = "numeric"\nmeasured_in = "euros"\ndescription = "Cost of a visit"\n'
+    text = WORDS + SCHEMA.replace('kind = "numeric"\n', measured)
+    (workdir / "people.toml").write_text(text)
+    done = bounds()
+    assert done.code == 0, done.err
+    found = load(workdir / "people-cost-bounds").schema
+    assert found.publication.to_dict() == {"title": "Costs of visits", "license": "CC-BY-4.0"}
+    assert (found["cost"].measured_in, found["cost"].description) == ("euros", "Cost of a visit")
+    package = json.loads((workdir / "people-cost-bounds" / "datapackage.json").read_text())
+    assert (package["title"], package["licenses"]) == ("Costs of visits", [{"name": "CC-BY-4.0"}])
+    assert (workdir / "people.toml").read_text() == text.replace(
+        "# bounds = [ , ]  # fill in from public knowledge", "bounds = [0, 500]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('[publication]\ntitel = "x"\n', "people.toml: publication: there is no key 'titel'"),
+        ("[publication]\ntitle = 3\n", "people.toml: publication: title must be text"),
+        ('publication = "x"\n', "people.toml: publication"),
+    ],
+)
+def test_a_bad_publication_costs_nothing(bounds, run, workdir, text, fault):
+    (workdir / "people.toml").write_text(text + SCHEMA)
+    failed = bounds()
+    assert failed.code != 0
+    assert fault in failed.err
+    assert "Traceback" not in failed.err
+    assert "0.5" not in run("ledger", "show", "books.db").out

@@ -63,6 +63,15 @@ class Publication:
         return {name: text for name, text in found.items() if text is not None}
 
 
+def require_publication(stated: object) -> None:
+    """Refuse what is no publication, such as a dictionary of its words."""
+    if stated is not None and not isinstance(stated, Publication):
+        raise InvalidSchema(
+            f"publication must be a Publication, not {type(stated).__name__}; write "
+            'Publication(title="...", license="...")'
+        )
+
+
 class _PublicationFile(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of a publication, with their types."""
 

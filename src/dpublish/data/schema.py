@@ -24,7 +24,7 @@ from dpublish.data.column_function import ColumnFunction, settle_functions
 from dpublish.data.date_column import DateColumn, DatePart, DatePartColumn, cut_dates
 from dpublish.data.interval import Partition, cut_at, equal_bins, order_intervals, whole_bins
 from dpublish.data.periods import DateKind
-from dpublish.data.publication import Publication
+from dpublish.data.publication import Publication, require_publication
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.statements import Combination, KnownTotal, settle_statements
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
@@ -88,6 +88,7 @@ class Schema(Display):
             )
         if self.unit_name is not None:
             require_noun(self.unit_name)
+        require_publication(self.publication)
         self._settle()
 
     def _settle(self) -> None:

@@ -21,11 +21,12 @@ from dpublish.data.fact_file import FUNCTION_KEYS
 from dpublish.data.interval import MAX_LEAVES
 from dpublish.data.lookup import Lookup
 from dpublish.data.periods import DATE_KINDS, PERIODS, write_bounds
+from dpublish.data.publication import Publication, read_publication
 from dpublish.data.schema import DEFAULT_BINS, Schema, column
 from dpublish.data.schema_edit import read_plain, with_keys
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.errors import DPublishError, InputError, InvalidParameter, InvalidSchema
+from dpublish.errors import DPublishError, InputError, InvalidParameter, InvalidSchema, about
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.bounds.bounds import Bounds
 from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST, grid_points
@@ -36,8 +37,8 @@ from dpublish.storage.files import require_writable, write_text
 
 NumberKind = Literal["numeric", "integer", "date", "datetime"]
 _KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
-_READING = ("format", "time_zone")
-"""Keys of a column of dates without which its values cannot be read."""
+_KEPT = ("format", "time_zone", "description", "measured_in")
+"""Keys of a column without which dates cannot be read, or that are words for readers."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ def request_bounds(
     declared = plain.get("columns", {}).get(name)
     found = _require_without_bounds(path, name, declared, kind)
     low, high = _widest(found, lower, upper, nonnegative)
-    reading = {key: declared[key] for key in _READING if key in (declared or {})}
+    kept = {key: declared[key] for key in _KEPT if key in (declared or {})}
     bins: Any = "year" if found in DATE_KINDS else 1
-    wide = column(name, found, bounds=[low, high], bins=bins, missing="drop", **reading)
+    wide = column(name, found, bounds=[low, high], bins=bins, missing="drop", **kept)
     unit, unit_name = plain.get("unit"), plain.get("unit_name")
     table_name = plain.get("name", "table")
     if not isinstance(table_name, str) or not all(
@@ -145,7 +146,13 @@ def request_bounds(
     request = BoundsRequest(
         path=path,
         column=name,
-        schema=Schema((wide,), unit=unit, name=table_name, unit_name=unit_name),
+        schema=Schema(
+            (wide,),
+            unit=unit,
+            name=table_name,
+            unit_name=unit_name,
+            publication=_publication(path, plain),
+        ),
         method=cast("Bounds", make_method("bounds", settings)),
         keys=keys,
     )
@@ -237,6 +244,12 @@ def measure_bounds(
             purpose=purpose,
             all_have_levels=all_have_levels,
         )
+
+
+def _publication(path: Path, plain: dict[str, Any]) -> Publication | None:
+    """Read what the file says of releases, which that of its bounds says too."""
+    with about(f"{path}:"):
+        return read_publication(plain.get("publication"))
 
 
 def _require_without_bounds(

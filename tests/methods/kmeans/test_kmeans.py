@@ -69,6 +69,18 @@ def test_it_works_on_odd_tables_whatever_the_number_of_columns(dimensions, kind,
     assert budget.cost() == found.receipt.epsilon == Fraction(3, 10)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dimensions", [1, 2, 4])
+@pytest.mark.parametrize("epsilon", ["300", "1000", "100000"])
+def test_noise_that_is_too_small_to_be_seen_divides_nothing_by_zero(dimensions, epsilon):
+    points = blobs(dimensions)
+    found = release(points, dimensions, clusters=2, epsilon=epsilon).centers
+    assert np.all(np.isfinite(found))
+    if dimensions == 1:
+        sides = [points[points < 0].mean(), points[points > 0].mean()]
+        assert np.sort(found[:, 0]) == pytest.approx(sides, abs=0.02)
+
+
 def test_more_clusters_than_cells_and_negative_sizes_work():
     assert dense_side(-10, 2, 50, Fraction(1)) == 8
     assert dense_side(10**12, 2, 5, Fraction(1)) == 1000

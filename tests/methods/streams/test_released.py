@@ -230,8 +230,10 @@ def test_other_tools_see_the_steps_as_partitions(folder):
     assert found.num_rows == 16
     (folder / "datapackage.json").write_bytes(describe_stream(load_stream(folder)))
     description = json.loads((folder / "datapackage.json").read_text())
-    assert description["resources"][1]["path"][0] == "data/time=t1/counts.parquet"
-    assert frictionless.Package(str(folder / "datapackage.json")).resource_names
+    assert description["resources"][1]["path"] == "data/time=t1/counts.parquet"
+    package = frictionless.Package(str(folder / "datapackage.json"))
+    assert package.resource_names == ["steps", "counts-1", "counts-2"]
+    assert [len(package.get_resource(f"counts-{n}").read_rows()) for n in (1, 2)] == [8, 8]
 
 
 @pytest.mark.parametrize("label", ["2024-05-01T10:00", "a/b", "..", "50 %", "größe", "a=b&c"])

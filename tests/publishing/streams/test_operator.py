@@ -396,7 +396,7 @@ def test_a_stopped_stream_is_over_for_good_and_its_budget_stays_debited(workspac
     [
         ({"epsilon": "6"}, BudgetExhausted),
         ({"epsilon": "0"}, InvalidParameter),
-        ({"epsilon": 1.5}, InvalidParameter),
+        ({"epsilon": float("nan")}, InvalidParameter),
         ({"epsilon": "2000000"}, InvalidParameter),
         ({"dataset": "roads"}, InvalidParameter),
         ({"purpose": "two\nlines"}, InvalidParameter),

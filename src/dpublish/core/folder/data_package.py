@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from dpublish.core.coverage import coverage_of, what_is_counted
-from dpublish.core.folder.field_words import described_field
-from dpublish.core.released import ABOUT, Release, field_note
+from dpublish.core.folder.field_words import column_of, described_field
+from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.data.publication import Publication
 from dpublish.data.schema import Schema
@@ -96,8 +96,8 @@ def _describe_field(schema: Schema, table: str, field: pa.Field) -> dict[str, st
     found = {"name": field.name, "type": kind}
     if words is not None:
         found["description"] = words
-    column = field_note(field, ABOUT) or field.name
-    if column in schema.names:
+    column = column_of(schema, field)
+    if column is not None:
         declared = schema[column]
         if isinstance(declared, NumberColumn) and declared.measured_in is not None:
             found["unit"] = declared.measured_in

@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 
-from dpublish.core.released import field_description
+from dpublish.core.released import ABOUT, DERIVED, field_description, field_note
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 
@@ -111,7 +111,7 @@ _WORDS_OF_TABLES = {
 def described_field(schema: Schema, table: str, field: pa.Field) -> str | None:
     """Describe a field: by its own words, by the schema's, or by what its name stands for."""
     own = field_description(field)
-    if field.name in schema.names:
+    if column_of(schema, field) == field.name:
         return _of_column(schema, field, own)
     if own is not None:
         return f"{own[:1].upper()}{own[1:].removesuffix('.')}."
@@ -121,6 +121,18 @@ def described_field(schema: Schema, table: str, field: pa.Field) -> str | None:
         return f"{number} {which} value of {column} in the box."
     plain = _PART.sub("", table).rpartition("/")[2]  # a part of a release, a step of a stream
     return _WORDS_OF_TABLES.get((plain, field.name), _WORDS.get(field.name))
+
+
+def column_of(schema: Schema, field: pa.Field) -> str | None:
+    """Name the column whose values or ends of bins a field holds, if it is about one.
+
+    A field that follows from others may be called as a column by accident: the end `age_low` of
+    a bin of `age` is not about a column of that name.
+    """
+    found = field_note(field, ABOUT)
+    if found is None and field_note(field, DERIVED) is None:
+        found = field.name
+    return found if found in schema.names else None
 
 
 def _of_column(schema: Schema, field: pa.Field, own: str | None) -> str:

@@ -33,6 +33,7 @@ _CANDIDATES = 4
 _MOST = 0.95  # part of the records; fewer in dense cells means that many are elsewhere
 _CERTAIN = 4.0  # standard deviations of the estimated total that leave no doubt of that
 _LIKELY = 2.5  # standard deviations by which a mean stands out where records may be missing
+_LEAST_DEVIATION = 1e-9  # of a count, where no noise can be seen any more
 
 
 # --- Anywhere in the box ------------------------------------------------------------------
@@ -133,7 +134,9 @@ def dense_cells(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -
 def _neighbor_means(sizes: tuple[int, ...], weights: FloatArray, deviation: float) -> FloatArray:
     """Average each cell with its neighbors, in standard deviations of such a mean of noise."""
     means = gaussian_filter(weights.reshape(sizes), SMOOTHING, mode="constant")
-    return np.asarray(means.ravel() / (deviation * _noise_left() ** len(sizes)))
+    # At a very large epsilon the deviation is 0 in floating point; any record then stands out.
+    scale = max(deviation, _LEAST_DEVIATION) * _noise_left() ** len(sizes)
+    return np.asarray(means.ravel() / scale)
 
 
 def _noise_sum(summed: NDArray[np.intp], cells: int) -> FloatArray:

@@ -49,7 +49,9 @@ KEPT_ROWS = (
 )
 """What the receipt of a part takes for granted, where people have several rows."""
 DRAWN = "answers are about the people who were drawn"
-"""How a note begins, where only a sample was counted and not scaled up."""
+"""How the note of a release begins, where only a sample was counted and not scaled up."""
+ALL_USED = "all people were used"
+"""The note of a release for whose sample everyone was drawn."""
 OF_THE_DRAWN = "count and interval are those of the people who were drawn, not of all"
 OF_LEVELS = "count and interval are those of the people of the levels used, not of all"
 _LARGEST_ERROR = 1e300  # an integer beyond it is no float any more
@@ -173,6 +175,8 @@ class PersonalizedRelease(Release):
 
     def _not_of_all(self) -> list[str]:
         """Say of whom the counts are, where not all people were counted or stand for others."""
+        if ALL_USED in self.notes:
+            return []
         if any(note.startswith(DRAWN) for note in self.notes):
             return [OF_THE_DRAWN]
         used = {level for part in self.parts for level in part.levels}

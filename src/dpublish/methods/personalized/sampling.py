@@ -15,7 +15,7 @@ from dpublish.methods.personalized.method import (
     inner_release,
     known_sizes,
 )
-from dpublish.methods.personalized.released import DRAWN, PersonalizedRelease
+from dpublish.methods.personalized.released import ALL_USED, DRAWN, PersonalizedRelease
 from dpublish.methods.personalized.released_parts import Part
 from dpublish.methods.personalized.threshold import one_part, require_scalable
 from dpublish.privacy.amplification import sampling_rate
@@ -200,7 +200,7 @@ def _drawn(sizes: Sequence[int], rates: dict[Fraction, Fraction]) -> float:
 def _describe_rates(rates: dict[Fraction, Fraction]) -> str:
     drawn = {level: rate for level, rate in rates.items() if rate < 1}
     if not drawn:
-        return "all people were used"
+        return ALL_USED
     shown = [
         f"{format_number(float(rate), 3)} at level {format_short(level)}"
         for level, rate in drawn.items()

@@ -29,7 +29,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpublish.core.beside_labels import cell_width, with_interval
-from dpublish.core.folder.data_package import PARQUET, describe_table, package_head
+from dpublish.core.folder.data_package import (
+    PARQUET,
+    describe_table,
+    package_head,
+    resource_name,
+)
 from dpublish.core.folder.folder import Layout, require_format
 from dpublish.core.folder.manifest import SIGNATURE, Differences
 from dpublish.core.folder.opening import (
@@ -335,28 +340,54 @@ def read_head(folder: Path) -> dict[str, Any]:
 
 
 def describe_stream(stream: StreamRelease) -> bytes:
-    """Write the content of `datapackage.json`: the list of steps, and the counts of all."""
+    """Write the content of `datapackage.json`: the list of steps, and the counts of each.
+
+    Every file is a resource of its own: of a resource of several Parquet files, which cannot be
+    joined end to end, tools read the first alone.
+    """
     steps = {"name": "steps", "path": STEPS, "format": "jsonl", "type": "file"}
-    found = [_describe_counts(stream, action) for action in ("published", "repeated")]
+    last = {record.action: record for record in stream.records}
+    schemas = {action: _counts_schema(stream, record) for action, record in last.items()}
     return json_bytes(
-        package_head(stream) | {"resources": [steps, *(one for one in found if one is not None)]}
+        package_head(stream)
+        | {
+            "resources": [
+                steps,
+                *(
+                    _describe_counts(
+                        record, schemas[record.action], in_words=record is last[record.action]
+                    )
+                    for record in stream.records
+                ),
+            ]
+        }
     )
 
 
-def _describe_counts(stream: StreamRelease, action: str) -> dict[str, Any] | None:
-    """Describe the files of the steps that published, or of those that did not."""
-    records = [record for record in stream.records if record.action == action]
-    if not records:
-        return None
-    found: dict[str, Any] = {
-        "name": "counts" if action == "published" else "repeated-counts",
-        "path": [record.file for record in records],
-        **PARQUET,
-    }
+def _counts_schema(stream: StreamRelease, record: StepRecord) -> dict[str, Any]:
+    """Describe the fields of a step's counts; steps of the same action have the same ones."""
     with suppress(CorruptRelease):  # a file that is missing or damaged is told when it is read
-        table = stream.table(records[-1].time)
-        found["schema"] = describe_table(stream.schema, "counts", table)
-    return found
+        return describe_table(stream.schema, "counts", stream.table(record.time))
+    return {}
+
+
+def _describe_counts(
+    record: StepRecord, schema: Mapping[str, Any], *, in_words: bool
+) -> dict[str, Any]:
+    """Describe the file of a step; what fields mean is said once, or long streams repeat it."""
+    found = {
+        "name": resource_name(f"counts-{record.number}"),
+        "title": f"{record.time}, {record.action}",
+        "path": record.file,
+        **PARQUET,
+        "hash": f"sha256:{record.sha256}",
+    }
+    if not schema:
+        return found
+    if in_words:
+        return found | {"schema": schema}
+    fields = [{key: field[key] for key in ("name", "type")} for field in schema["fields"]]
+    return found | {"schema": {**schema, "fields": fields}}
 
 
 LAYOUT = Layout(
