@@ -12,6 +12,7 @@ from dpublish.core.method import Method
 from dpublish.core.registry import make_method, method_class
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
+from dpublish.display import Card, Display, one_line
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
@@ -103,8 +104,8 @@ class Choice:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(Display):
     """The one or two methods to take for a goal, the recommended one first.
 
     Attributes:
@@ -122,6 +123,21 @@ class Advice:
     def __str__(self) -> str:
         head = [f"goal: {self.goal}", f"epsilon {format_short(self.epsilon)}: {self.epsilon_why}"]
         return "\n\n".join(["\n".join(head), *map(str, self.choices)])
+
+    def __repr__(self) -> str:
+        names = " or ".join(each.name for each in self.choices)
+        return one_line(f"Advice({self.goal}: {names}, epsilon {format_short(self.epsilon)})")
+
+    def _card(self) -> Card:
+        cost = f"{format_short(self.epsilon)}: {self.epsilon_why}"
+        rows = [(each.name, each.why, each.gives) for each in self.choices]
+        return Card(f"Advice for {self.goal}", {"epsilon": cost}, ("take", "why", "gives"), rows)
+
+    def _as_records(self) -> list[dict[str, Any]]:
+        return [
+            {"method": x.name, "epsilon": float(x.epsilon), "why": x.why, "gives": x.gives}
+            for x in self.choices
+        ]
 
 
 def advise(
@@ -275,6 +291,8 @@ def _gives(
     if proposal.useful is not None:
         return text
     what = _UNMEASURED.get(facts.goal.task, "how good it will be")
+    if proposal.name == "privthr":
+        what = "how many records will end up in another cluster"  # it has no centers
     return f"{text}; no formula tells {what}: dpublish rehearse measures it before you spend"
 
 
