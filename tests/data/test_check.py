@@ -78,6 +78,13 @@ def test_each_finding_says_what_to_write():
     assert "written 1234.5" in advice[f"is text that is no number, {RULED_OUT_ONE}"]
 
 
+@pytest.mark.parametrize(("values", "is_told"), [(["f", "m", "F"], True), (["F", "M", "f"], False)])
+def test_a_list_that_few_values_fit_is_told_with_what_to_do(values, is_told):
+    schema = Schema((column("sex", "category", values=["F", "M"], other="other"),))
+    (found,) = check_table(schema, pa.table({"sex": values}))
+    assert ("as the table writes them" in found.advice) == is_told
+
+
 def test_texts_that_are_no_dates_or_numbers_are_explained_under_every_rule():
     schema = Schema(
         (

@@ -99,5 +99,7 @@ def test_a_file_of_codes_is_named_from_the_folder_of_the_schema(tmp_path, monkey
 def test_a_period_bounds_dates_and_years():
     assert read_period("2023-02-01..2024", propose("year"))["bounds"] == [2023, 2024]
     assert read_period("2023..2024", propose("created_at"))["kind"] == "datetime"
+    assert read_period("2024", propose("admitted"))["bounds"] == ["2024", "2024"]
+    assert read_period("2024-Q2 as %d.%m.%Y", propose("admitted"))["format"] == "%d.%m.%Y"
     with pytest.raises(InvalidParameter, match="a period is written as two dates"):
         read_period("last year", propose("admitted"))

@@ -50,6 +50,8 @@ FOUND = {
     "admitted": "date",
     "created_at": "timestamp",
     "annual income": "money",
+    "total_eur": "money",
+    "order_no": "basket-id",
     "is_smoker": "flag",
     "has_email": "flag",
     "email": "direct-identifier",

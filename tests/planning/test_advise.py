@@ -325,3 +325,17 @@ def test_one_long_column_with_few_records_is_left_to_a_model():
     for n_records, named in ((None, "histogram"), (10_000, "synth"), (100_000, "histogram")):
         advice = advise(long, "counts:x", n_records=n_records, epsilon="1")
         assert advice.choices[0].name == named
+
+
+def test_advice_shows_itself_in_a_line_and_in_a_notebook():
+    found = advise(CENSUS, "classify:income")
+    assert repr(found) == "Advice(classify:income: privpfc or model, epsilon 1)"
+    assert "privpfc" in found._repr_html_()
+    assert list(found.to_pandas()["method"]) == ["privpfc", "model"]
+
+
+def test_shapes_are_not_told_of_centers():
+    _, shapes = advise(HOSPITAL, "clusters:home_east,home_north").choices
+    assert shapes.name == "privthr"
+    assert "another cluster" in shapes.gives
+    assert "centers" not in shapes.gives

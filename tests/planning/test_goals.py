@@ -29,6 +29,11 @@ def test_a_wrong_goal_is_told_what_to_write(text, told):
         Goal.parse(text, SCHEMA)
 
 
+def test_a_blank_may_stand_for_the_colon():
+    assert str(Goal.parse("classify sex", SCHEMA)) == "classify:sex"
+    assert str(Goal.parse("counts sex , sex")) == "counts:sex,sex"
+
+
 def test_another_type_is_a_type_error():
     with pytest.raises(TypeError, match="classify:income"):
         Goal.parse(3)

@@ -33,6 +33,7 @@ _ABSENT = 'write missing = "category" to count them apart, or "drop" to leave th
 _NO_NUMBER = "numbers are written 1234.5, with a point and nothing between thousands"
 _NO_DATE = 'say how dates are written, such as format = "%d.%m.%Y"; without it they are 2024-01-31'
 _UNLISTED = 'write other = "other" to count them together, or list them from a code list'
+_OTHER = "list the values as the table writes them (case counts), or take another public list"
 _CONTRADICTED = "remove the statement unless it is publicly known to hold, or mend the table"
 _TOTAL = "do not copy the number from the table; remove a total that is not that of these records"
 _UNITS = "each {noun} keeps so many records, and noise grows with that number"
@@ -239,7 +240,8 @@ def _tell_categories(column: CategoryColumn, counts: ColumnCounts, rows: int) ->
     else:
         verb = "counts" if counts.unlisted == 1 else "count"
         problem = f"{found} not listed and {verb} as {column.other!r}"
-        yield Finding(column.name, problem)
+        advice = _OTHER if 2 * counts.unlisted > rows else ""
+        yield Finding(column.name, problem, advice=advice)
 
 
 def _tell_units(units: UnitCounts, rows: int, noun: str) -> Iterator[Finding]:

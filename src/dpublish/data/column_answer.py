@@ -36,6 +36,7 @@ _RANGE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?(\d{1,3}(,\d{3})+|\d[\d_]*)(\.\d+)?([eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{4}(-(\d{2}|Q\d|W\d{2}).*)?")
+_SINGLE = re.compile(r"^(\d{4}(?:-(?:\d{2}|Q\d))?)(\s+(?:by|as)\s.*)?$")
 _KINDS = {"number": "numeric", "numbers": "numeric", "whole": "integer", "text": "category"}
 
 
@@ -66,12 +67,14 @@ def read_period(text: str, proposal: Proposal) -> dict[str, Any]:
 
     >>> read_period("2023-01-01..2024-12-31", Proposal("year", kind="integer", fact="year"))
     {'kind': 'integer', 'bounds': [2023, 2024]}
+    >>> read_period("2024", Proposal("ordered", kind="date"))
+    {'kind': 'date', 'bounds': ['2024', '2024']}
     """
-    found = _RANGE.fullmatch(text.strip())
+    found = _period(text)
     if found is None or not all(_DATE.fullmatch(found[end]) for end in ("low", "high")):
         raise InvalidParameter(
-            "a period is written as two dates, 2023-01-01..2024-12-31 (or 2023..2024), followed by "
-            "as %d.%m.%Y if the table does not write 2024-02-15"
+            "a period is written as two dates, 2023-01-01..2024-12-31 (or 2023..2024, or 2024), "
+            "followed by as %d.%m.%Y if the table does not write 2024-02-15"
         )
     if proposal.kind in DATES:
         settings = _dates(proposal.kind, found)
@@ -87,8 +90,14 @@ def read_format(text: str) -> str | None:
     >>> read_format("2023..2024 as %d.%m.%Y")
     '%d.%m.%Y'
     """
-    found = _RANGE.fullmatch(text.strip())
+    found = _period(text)
     return None if found is None else found["format"]
+
+
+def _period(text: str) -> re.Match[str] | None:
+    """Match a period; one year, month or quarter is a period, too."""
+    said = _SINGLE.sub(r"\1..\1\2", text.strip())
+    return _RANGE.fullmatch(said)
 
 
 def _read(said: str, proposal: Proposal, folder: Path) -> dict[str, Any]:

@@ -151,9 +151,8 @@ class Status(Display):
 
     def __repr__(self) -> str:
         amounts = (f"{name}={format_short(value)}" for name, value in self._amounts().items())
-        return one_line(
-            f"Status({self.dataset!r}, {', '.join(amounts)}, {len(self.grants):,} grants)"
-        )
+        grants = "1 grant" if len(self.grants) == 1 else f"{len(self.grants):,} grants"
+        return one_line(f"Status({self.dataset!r}, {', '.join(amounts)}, {grants})")
 
     def _amounts(self) -> dict[str, Fraction]:
         return {"cap": self.cap, "spent": self.spent, "left": self.left}

@@ -217,8 +217,8 @@ def _adaptive_grid(facts: Facts, names: Sequence[str]) -> Proposal:
         "ag",
         {"columns": ",".join(names)},
         f"{listed(names)} are numbers with {facts.cells(names):,} cells, about "
-        f"{(facts.n_records or 0) / facts.cells(names):,.1f} records in each: ag counts boxes that "
-        "are finer where records are dense",
+        f"{_few((facts.n_records or 0) / facts.cells(names))} records in each: ag counts boxes "
+        "that are finer where records are dense",
         may_yield=True,
     )
 
@@ -254,13 +254,22 @@ def _one_column(facts: Facts, names: Sequence[str]) -> Proposal:
     )
 
 
+def _few(records: float) -> str:
+    """Write a mean number of records, with a decimal only where it matters.
+
+    >>> _few(800.0), _few(192.3), _few(2.36)
+    ('800', '192', '2.4')
+    """
+    return f"{records:,.0f}" if records >= 10 else f"{records:,.1f}"
+
+
 def _histogram(facts: Facts, names: Sequence[str]) -> Proposal:
     cells = facts.cells(names)
     settings = {"columns": ",".join(names)}
     what = "has" if len(names) == 1 else "make"
     why = f"{listed(names)} {what} {cells:,} {'values' if len(names) == 1 else 'cells'}"
     if facts.n_records is not None:
-        why += f", about {facts.n_records / cells:,.1f} records in each"
+        why += f", about {_few(facts.n_records / cells)} records in each"
     if len(names) > 1 and cells > _affordable_cells(facts, names):
         settings["threshold"] = "auto"
         why += ": histogram publishes those whose noisy count stands out"

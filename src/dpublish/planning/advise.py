@@ -298,6 +298,8 @@ def _gives(
     if proposal.useful is not None:
         return text
     what = _UNMEASURED.get(facts.goal.task, "how good it will be")
+    if proposal.name == "privthr":
+        what = "how many records will end up in another cluster"  # it has no centers
     return f"{text}; no formula tells {what}: dpublish rehearse measures it before you spend"
 
 

@@ -25,12 +25,20 @@ NEEDS_TARGET: frozenset[GoalTask] = frozenset({"classify", "model"})
 """Goals that name one column to predict."""
 
 
+def _colon(text: str) -> str:
+    """Put a colon behind the task where a blank stands: `classify income`."""
+    word, blank, listed = text.strip().partition(" ")
+    return f"{word}:{listed}" if blank and word in get_args(GoalTask) and ":" not in text else text
+
+
 @dataclass(frozen=True)
 class Goal:
     """A task, and the columns that it is about; none stands for all that fit.
 
     >>> Goal.parse("classify:income"), str(Goal.parse("counts: age, sex"))
     (Goal(task='classify', columns=('income',)), 'counts:age,sex')
+    >>> str(Goal.parse("classify income"))
+    'classify:income'
     """
 
     task: GoalTask
@@ -42,7 +50,7 @@ class Goal:
         if isinstance(text, Goal):
             goal = text
         elif isinstance(text, str):
-            word, _, listed = text.partition(":")
+            word, _, listed = _colon(text).partition(":")
             require_known("goal", word.strip(), get_args(GoalTask))
             names = tuple(name.strip() for name in listed.split(",") if name.strip())
             task: GoalTask = word.strip()  # type: ignore[assignment]

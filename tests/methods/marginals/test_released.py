@@ -74,7 +74,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(query, truth):
 
 
 def test_a_query_about_several_columns_is_refused_with_advice():
-    with pytest.raises(InvalidQuery, match="dpcopula"):
+    with pytest.raises(InvalidQuery, match="synth"):
         publish().count("age > 30 and town = Ost")
     with pytest.raises(InvalidQuery, match="knows nothing of 'height'"):
         publish().count("height > 3")

@@ -176,7 +176,7 @@ class StreamSource:
     rescan: Rescan = "never"
 
     def __init__(self, stream: Any, label: str) -> None:
-        message = f"{label} does not hand out an Arrow stream that can be read"
+        message = f"{label} does not hand out an Arrow stream of rows; give a table of columns"
         self._reader = quietly(lambda: pa.RecordBatchReader.from_stream(stream), message)
         self.header = self._reader.schema
         self.label = label

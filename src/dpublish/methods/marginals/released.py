@@ -121,7 +121,7 @@ class MarginalsRelease(Release):
         if len(columns) > 1:
             raise InvalidQuery(
                 f"marginals answer about one column at a time, not {' and '.join(columns)} "
-                "together; publish with dpcopula for that"
+                "together; publish with synth, or a histogram of both, for that"
             )
         # Without a condition the column whose total has the least variance answers.
         best = min(zip(self.marginals, self.schema.names, strict=True), key=_total_variance)[1]
