@@ -74,7 +74,7 @@ def test_what_cannot_be_published_is_refused_beforehand():
     with pytest.raises(InvalidParameter):
         Marginals(marginal="guess")
     with pytest.raises(InvalidParameter):
-        Marginals(columns="age")
+        Marginals(columns=3)
 
 
 def test_a_schema_whose_units_own_rows_is_refused():

@@ -107,7 +107,7 @@ def test_who_gives_no_number_or_less_than_the_first_level_is_in_no_group(absent)
         {"levels": (ONE, TENTH)},
         {"levels": (ONE, ONE)},
         {"levels": (Fraction(0), ONE)},
-        {"levels": (0.1, 1.0)},
+        {"levels": ("0.1", "one")},
         {"levels": tuple(Fraction(x) for x in range(1, 1002))},
         {"levels": (Fraction(1001),)},
         {"levels": (ONE, 1 + Fraction(1, 10**30))},
@@ -147,7 +147,7 @@ def test_levels_pay_in_proportion_and_exactly(epsilon):
     assert {amount / level for level, amount in amounts.items()} == {epsilon}
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(-1), Fraction(101, 100), 0.5])
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(-1), Fraction(101, 100), float("nan")])
 def test_an_epsilon_that_no_level_can_pay_is_refused(epsilon):
     with pytest.raises(InvalidParameter, match="epsilon"):
         preferences().amounts(epsilon)

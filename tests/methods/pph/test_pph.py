@@ -379,7 +379,7 @@ def test_memory_is_bounded_by_several_passes(monkeypatch):
         {"attributes": "many"},
         {"size_share": Fraction(0)},
         {"selection_share": Fraction(98, 100)},
-        {"selection_share": 0.5},
+        {"selection_share": "half"},
     ],
     ids=str,
 )

@@ -249,10 +249,10 @@ def test_with_much_budget_rows_keep_the_dependence(score):
 @pytest.mark.parametrize(
     "bad",
     [
-        {"columns": "age"},
+        {"columns": 3},
         {"score": "MI"},
         {"theta": Fraction(0)},
-        {"theta": 4.0},
+        {"theta": "four"},
         {"structure_share": Fraction(1)},
         {"structure_share": Fraction(0)},
         {"max_degree": 0},

@@ -123,7 +123,7 @@ def test_what_a_release_would_refuse_the_plan_refuses():
     ):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(1))
-    for bad in ({"columns": "a"}, {"transform": "db2"}):
+    for bad in ({"columns": 3}, {"transform": "db2"}):
         with pytest.raises(InvalidParameter):
             Privelet(**bad)
 

@@ -570,7 +570,7 @@ def test_tables_whose_neighbors_replace_records_are_refused():
         {"pool": 10**9},
         {"rounds": -1},
         {"rounds": "some"},
-        {"cells_per_record": 0.2},
+        {"cells_per_record": "few"},
         {"cells_per_record": Fraction(0)},
         {"size_share": Fraction(1, 2)},
         {"counts_share": Fraction(-6, 10)},

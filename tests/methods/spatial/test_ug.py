@@ -155,7 +155,7 @@ def test_the_budget_is_emptied_and_unfit_budgets_are_refused():
         lambda: UG().release(table, budget=Budget.seeded("1e-30"), rng=seeded(1)),
         lambda: UG().expected_error(SCHEMA, None, Fraction("1e-30")),
         lambda: UG(columns=("shoe",)).expected_error(SCHEMA, None, Fraction(1)),
-        lambda: UG(columns="age"),
+        lambda: UG(columns=3),
     ):
         with pytest.raises(InvalidParameter):
             refuse()
