@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpublish import Budget, evaluate, seeded
+from dpublish import Budget, datasets, evaluate, seeded
 from dpublish.core.registry import CATALOG, make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.schema_file import from_dict
@@ -338,3 +338,12 @@ def test_without_scikit_learn_the_release_itself_is_measured(monkeypatch):
     plain = published("histogram", {"columns": ("home", "repaid")}, rows, LOANS)
     report = evaluate(plain, rows, target="repaid")
     assert "prediction" not in {part.name for part in report.parts}
+
+
+def test_counts_of_people_are_not_compared_with_rows():
+    table, schema = datasets.hospital(300), datasets.schema("hospital")
+    method = make_method("topk", {"column": "ward", "count": 3, "with_counts": True})
+    release = method.release(open_table(table, schema), budget=Budget.seeded("1"), rng=seeded(1))
+    report = evaluate(release, table)
+    assert [part.name for part in report.parts] == ["top-k"]
+    assert "counts people and not rows" in str([finding.notes for finding in report])

@@ -13,6 +13,7 @@ from dpublish.evaluation.metrics.selection import false_negative_rate, score_err
 from dpublish.evaluation.numbers import SAMPLES, Numbers, locate, numbers_part
 from dpublish.evaluation.score import Part
 from dpublish.methods.topk.released import TopKRelease
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.randomness import plain_generator
 from dpublish.types import IntArray
 
@@ -56,7 +57,7 @@ def top_finding(release: TopKRelease, against: pa.Table, seed: int) -> Finding:
         f"{round((1 - not_found) * wanted):,} were found",
         headers=["value", "true rank", "true rows", "noisy count"],
         rows=_rows(release, counts, ranks),
-        notes=[f"the first {_SHOWN} are shown"] if len(chosen) > _SHOWN else [],
+        notes=_notes(release),
         figures={
             "rows": records,
             "wanted": wanted,
@@ -65,6 +66,18 @@ def top_finding(release: TopKRelease, against: pa.Table, seed: int) -> Finding:
         },
         parts=[part, *_count_parts(release, counts, samples)],
     )
+
+
+def _notes(release: TopKRelease) -> list[str]:
+    notes = [f"the first {_SHOWN} are shown"] if len(release.chosen) > _SHOWN else []
+    if _counts_units(release):
+        notes.append("the release counts people and not rows: its counts are not scored")
+    return notes
+
+
+def _counts_units(release: TopKRelease) -> bool:
+    """Whether a noisy count is one of people, of whom rows alone do not tell how many."""
+    return isinstance(release.receipt.neighbors, AddRemoveUnit)
 
 
 def _wanted(release: TopKRelease) -> int:
@@ -79,7 +92,7 @@ def _best(counts: IntArray, wanted: int) -> list[int]:
 
 
 def _count_parts(release: TopKRelease, counts: IntArray, samples: IntArray) -> list[Part]:
-    if release.counts is None or not len(release.chosen):
+    if release.counts is None or not len(release.chosen) or _counts_units(release):
         return []
     chosen = release.chosen
     numbers = Numbers(

@@ -190,7 +190,7 @@ def test_no_warning_of_numbers_for_any_rows():
         ({"columns": ("sex", "age"), "target": ("job",)}, "job"),
         ({"quality_share": Fraction(1)}, "0 to 0.5"),
         ({"quality_share": Fraction(-1, 2)}, "0 to 0.5"),
-        ({"quality_share": 0.1}, "Fraction"),
+        ({"quality_share": "much"}, "quality_share"),
         ({"target_weight": 0}, "target_weight"),
         ({"target_weight": 1_000}, "target_weight"),
         ({"prior": "/nowhere/prior.csv"}, "prior"),

@@ -96,7 +96,7 @@ class TestEveryVariant:
             {"adjacency": "corner"},
             {"min_cells": 0},
             {"columns": ("z",)},
-            {"columns": ["x"]},
+            {"columns": 3},
         ],
     )
     def test_bad_settings_are_refused_before_anything_is_paid(self, kind, settings):
