@@ -492,3 +492,9 @@ def test_a_classifier_without_scores_has_no_area_under_the_curve(people, schema,
     monkeypatch.setattr("dpublish.planning.measures.release_scores", lambda *_: None)
     with pytest.raises(InvalidParameter, match="gives no scores"):
         rehearse("diffpid3 target=income", schema, stand_in=people, wanted="auc >= 0.9", repeats=2)
+
+
+def test_a_classifier_is_set_beside_the_most_frequent_class(people, schema):
+    found = rehearse("majority target=income", schema, stand_in=people, epsilons=[10], repeats=1)
+    (note,) = [note for note in found.notes if "most frequent class" in note]
+    assert f"wrong for {found.points[0].figures['wrong'].median:.3f}" in note

@@ -109,6 +109,10 @@ class Measurer(ABC):
     def measure(self, release: Release, seed: int) -> Figures:
         """Measure a release; a measure that it does not allow is left out."""
 
+    def notes(self) -> list[str]:
+        """Return what the figures are to be compared with, in sentences."""
+        return []
+
 
 class ClassMeasurer(Measurer):
     """Measures predicted classes on rows that the release has not seen."""
@@ -118,6 +122,12 @@ class ClassMeasurer(Measurer):
     @cached_property
     def _held_out(self) -> HeldOut:
         return HeldOut.of(self.held_out, self.schema, target_of(self.method))
+
+    def notes(self) -> list[str]:
+        """Return how often the most frequent class alone is wrong."""
+        classes = self._held_out.classes
+        wrong = 1 - np.bincount(classes).max() / len(classes)
+        return [f"always predicting the most frequent class is wrong for {wrong:.3f} of these rows"]
 
     def measure(self, release: Release, seed: int) -> Figures:
         """Measure the share of wrong predictions, and AUC where there are probabilities."""

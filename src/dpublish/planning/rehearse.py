@@ -149,7 +149,7 @@ class Stage:
         """Run the method at every epsilon and, if something is wanted, next to the one for it."""
         extra = 0 if wanted is None else _REFINED
         self.total = self.repeats * (len(epsilons) + extra)
-        notes = list(self.standing.notes)
+        notes = [*self.standing.notes, *self.measurer.notes()]
         self.lost = lost_by(self.standing, self.seed) if TV in self.measurer.measures else 0.0
         if self.lost:
             notes.append(
