@@ -102,8 +102,8 @@ class DPCopula(Method[DPCopulaRelease]):
         ('age', 'education', 'hours', 'income')
         >>> print(f"{release.matrix[1, 3]:.2f}")  # education and income
         0.60
-        >>> print(release.count("age >= 40 and hours >= 40"))
-        731.3 (95 % confidence interval 682.6 to 780)
+        >>> print(release.count_by_model("age >= 41 and hours >= 40"))
+        697.2 (95 % model interval 648.6 to 745.7; 0 to 1,453 whether the model fits or not)
         >>> release.rows(1_000, seed=1).num_rows
         1000
 

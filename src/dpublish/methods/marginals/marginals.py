@@ -49,8 +49,8 @@ class Marginals(Method[MarginalsRelease]):
         >>> people = datasets.table("census", 5_000)
         >>> method = Marginals(columns=("age", "sex"))
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
-        >>> print(release.count("age < 40"))
-        2,162.6 (95 % confidence interval 2,150.4 to 2,174.8)
+        >>> print(release.count("age <= 40"))
+        2,278 (95 % confidence interval 2,265 to 2,291)
         >>> release.quantile("age", 0.5)
         42
 

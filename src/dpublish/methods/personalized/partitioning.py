@@ -68,7 +68,7 @@ class Partitioning(GroupMethod):
         >>> [part.level_names for part in release.parts]
         ['level 0.2', 'level 1']
         >>> print(release.count("sex = Female"))
-        4,961.6 (95 % confidence interval 4,901.6 to 5,021.5)
+        4,961.6 (95 % model interval 4,901.6 to 5,021.5)
 
     Reference:
         Partitioning mechanisms for personalized differential privacy, chapter 5 of

@@ -82,7 +82,7 @@ class Weighting(PersonalSettings):
         ...     datasets.table("census", 10_000), budget=method.budget(1), rng=seeded(7)
         ... )
         >>> print(release.count("sex = Female"))
-        4,966.8 (95 % confidence interval 4,925.6 to 5,008)
+        4,966.8 (95 % model interval 4,925.6 to 5,008)
 
     Reference:
         This project's own method; `Sampling` does the same at random, which only adds noise.

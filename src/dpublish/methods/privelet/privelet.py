@@ -59,8 +59,8 @@ class Privelet(Method[PriveletRelease]):
         >>> people = datasets.table("census", 2_000)
         >>> method = Privelet(columns=("age",), transform="haar")
         >>> release = method.release(people, budget=Budget.seeded("1"), rng=seeded(7))
-        >>> print(release.count("age < 50"))
-        1,321.5 (95 % confidence interval 1,310.1 to 1,333)
+        >>> print(release.count("age <= 50"))
+        1,363.7 (95 % confidence interval 1,351.5 to 1,375.8)
 
     Reference:
         X. Xiao, G. Wang, J. Gehrke, "Differential Privacy via Wavelet Transforms", ICDE 2010;

@@ -67,7 +67,7 @@ class PSD(BoxMethod):
         >>> method = PSD(columns=("age", "income", "debt"))
         >>> release = method.release(loans, budget=Budget.seeded("1"), rng=seeded(7))
         >>> print(release.count("age < 40 and debt >= 20000"))
-        564.5 (95 % confidence interval 526.4 to 602.7)
+        564.5 (95 % confidence interval 284.6 to 678)
 
     Reference:
         G. Cormode, C. Procopiuc, D. Srivastava, E. Shen, T. Yu, "Differentially Private Spatial
