@@ -217,7 +217,7 @@ def test_wrong_answers_are_asked_again_with_the_reason(tmp_path):
         *("a visit", "patient", "patient_id"),
         *("agee", "patient_id", "all; age=3", "all"),
         *("classify", "classify:charges", "classify:age", "many", "100"),
-        *("yesterday", "2024"),
+        *("yesterday", "2024.."),
         *("2024-01-01..2024-12-31", "", "@absent.csv", "@a.csv", "A", "A,B"),
         *("zero", "-1", "1", "1.5", "0.25"),
         "rows",  # for a classifier cannot predict a number

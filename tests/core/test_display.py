@@ -139,7 +139,7 @@ def test_the_status_of_a_dataset_shows_grants_and_no_fingerprint(tmp_path):
             fingerprint="secret-mark",
         )
         status = ledger.status("people")
-    assert repr(status) == "Status('people', cap=2, spent=0.5, left=1.5, 1 grants)"
+    assert repr(status) == "Status('people', cap=2, spent=0.5, left=1.5, 1 grant)"
     assert "<script" not in status._repr_html_()
     assert "&lt;script&gt;" in status._repr_html_()
     assert "secret-mark" not in status._repr_html_() + repr(status) + status.to_pandas().to_csv()
