@@ -237,7 +237,7 @@ def test_what_a_release_would_refuse_the_plan_refuses():
     ):
         with pytest.raises(InvalidParameter):
             method.expected_error(schema, None, Fraction(epsilon))
-    for bad in ({"depth": 0}, {"depth": 13}, {"depth": 1.5}, {"columns": "a"}):
+    for bad in ({"depth": 0}, {"depth": 13}, {"depth": 1.5}, {"columns": 3}):
         with pytest.raises(InvalidParameter):
             PHP(**bad)
 
