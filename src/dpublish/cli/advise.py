@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dpublish.cli.group import complete_files, complete_ledgers
-from dpublish.cli.output import json_option, say, say_json
+from dpublish.cli.output import json_option, say, say_json, schema_option
 from dpublish.planning.advice_rules import N_CLUSTERS
 from dpublish.planning.advise import DATA, LEDGER, Advice, advise
 from dpublish.planning.goals import GOALS
@@ -17,13 +17,7 @@ from dpublish.storage.postgres_address import is_postgres
 
 
 @click.command("advise")
-@click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    help="The schema file (TOML).",
-    shell_complete=complete_files,
-)
+@schema_option()
 @click.option(
     "--goal",
     required=True,

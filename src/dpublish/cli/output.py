@@ -200,16 +200,21 @@ def planning_options(function: F) -> F:
     return _with_method(function, needs_schema=False)
 
 
+def schema_option(*, required: bool = True) -> Callable[[F], F]:
+    """Return the option that names the schema file."""
+    return click.option(
+        "--schema",
+        "schema_path",
+        required=required,
+        help="The schema file (TOML).",
+        shell_complete=complete_files,
+    )
+
+
 def _with_method(function: F, *, needs_schema: bool) -> F:
     for option in (
         click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting."),
-        click.option(
-            "--schema",
-            "schema_path",
-            required=needs_schema,
-            help="The schema file (TOML).",
-            shell_complete=complete_files,
-        ),
+        schema_option(required=needs_schema),
         click.option(
             "--method",
             required=True,

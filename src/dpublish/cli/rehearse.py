@@ -11,6 +11,7 @@ from dpublish.cli.output import (
     say,
     say_json,
     say_table,
+    schema_option,
     settings_from,
     show_progress,
 )
@@ -32,13 +33,7 @@ _OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "looku
     "--goal",
     help="What for, instead of a method: classify:income, rows, counts:age,sex, clusters, top ...",
 )
-@click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    help="The schema file (TOML).",
-    shell_complete=complete_files,
-)
+@schema_option()
 @click.option(
     "--stand-in",
     required=True,

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpublish.accuracy.intervals import half_width, require_confidence
 from dpublish.cli.group import Group, complete_files, complete_ledgers
-from dpublish.cli.output import json_option, say, say_json, standing
+from dpublish.cli.output import json_option, say, say_json, schema_option, standing
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.sparse_vector.stored import comparison_deviation
@@ -43,13 +43,7 @@ def svt() -> None:
     help="The files of rows; they must stay as they are.",
     shell_complete=complete_files,
 )
-@click.option(
-    "--schema",
-    "schema_path",
-    required=True,
-    help="The schema file (TOML).",
-    shell_complete=complete_files,
-)
+@schema_option()
 @click.option("--epsilon", required=True, help="What all answers together cost, exactly.")
 @click.option(
     "--max-positives", type=int, required=True, help='How many queries may be answered "above".'
