@@ -18,19 +18,24 @@ _NUMBER = re.compile(rf"({_AMOUNT}( ±{_AMOUNT})?\*?( %)?)?|cannot run")
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing (inline SVG) and what it shows."""
+    """A drawing (inline SVG), what it shows, and the same for those who cannot see it.
+
+    `alt` says what a reader would take from the drawing; the caption if it is empty.
+    """
 
     caption: str
     svg: str
+    alt: str = ""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A small table; columns of numbers are aligned to the right."""
+    """A small table; columns of numbers are aligned to the right, a folded one is closed."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+    is_folded: bool = False
 
     @property
     def numeric(self) -> list[bool]:
