@@ -1,6 +1,7 @@
 """An interactive run that is killed at any moment keeps its threshold, its answers, its budget."""
 
 import json
+import math
 import subprocess
 import sys
 from itertools import pairwise
@@ -69,8 +70,10 @@ def test_killed_at_random_moments_a_run_goes_on_as_if_nothing_had_been(tmp_path)
 def test_what_would_leave_before_the_commit_would_be_told_several_times(tmp_path, monkeypatch):
     """The broken twin: an outcome that leaves before it is kept is drawn again with other noise."""
     make_world(tmp_path)
-    with start(tmp_path, epsilon="0.01"):
-        pass
+    with start(tmp_path, epsilon="0.01") as run:
+        secret = run._file.vector()
+    # Where the query's own noise decides: above and below are as likely as each other.
+    threshold = 600 + round(math.log(2) / secret.answer_rate) - secret.threshold_noise
     seen = []
 
     def leak_then_die(self, vector, outcome):
@@ -80,7 +83,7 @@ def test_what_would_leave_before_the_commit_would_be_told_several_times(tmp_path
     monkeypatch.setattr(RunFile, "commit", leak_then_die)
     for _ in range(40):
         with pytest.raises(KeyboardInterrupt), InteractiveRun.open(tmp_path / "run") as run:
-            run.ask("age >= 70", threshold=600)
+            run.ask("age >= 70", threshold=threshold)
     assert set(seen) == {False, True}  # both answers to one query, of which one may be told
     monkeypatch.undo()
     with InteractiveRun.open(tmp_path / "run") as run:

@@ -79,15 +79,21 @@ def _dependence(release: SynthRelease) -> FloatArray:
 def _cramers_v(table: FloatArray) -> float:
     """Compute Cramer's V of a joint distribution: 0 if independent, 1 if one follows.
 
+    Probabilities of 1e-258 occur where a fitted value is all but impossible: what is expected of
+    them together is no longer a number above 0, and adds nothing.
+
     >>> _cramers_v(np.array([[0.5, 0.0], [0.0, 0.5]])), _cramers_v(np.full((2, 2), 0.25))
     (1.0, 0.0)
+    >>> _cramers_v(np.outer([1.0, 1e-258], [1.0, 1e-258]))
+    0.0
     """
     kept = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     least = min(kept.shape) - 1
     if least < 1:
         return 0.0
     expected = np.multiply.outer(kept.sum(axis=1), kept.sum(axis=0))
-    return float(np.sqrt(min(((kept - expected) ** 2 / expected).sum() / least, 1.0)))
+    terms = np.divide((kept - expected) ** 2, expected, out=np.zeros_like(kept), where=expected > 0)
+    return float(np.sqrt(min(terms.sum() / least, 1.0)))
 
 
 def _strongest(release: SynthRelease, dependence: FloatArray) -> Listing:
