@@ -1,0 +1,86 @@
+"""Datasets: what each may spend, has spent and has left, and its releases in time."""
+
+from starlette.responses import Response
+
+from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.ledger.account import Status
+from dpublish.ledger.ledger import Ledger
+from dpublish.studio.visit import Page, Visit
+
+
+def home(visit: Visit) -> Response:
+    """Show all datasets; where there is no ledger yet, the form that makes one."""
+    if not visit.desk.has_ledger:
+        return visit.show("no_ledger.html")
+    with visit.desk.open_ledger() as ledger:
+        found = [ledger.status(name) for name in ledger.datasets()]
+        warnings = ledger.anchor_warnings()
+    return visit.show(
+        "datasets.html",
+        datasets=found,
+        warnings=warnings,
+        interrupted=visit.studio.spends.interrupted(),
+    )
+
+
+def create_ledger(visit: Visit) -> Response:
+    """Make the ledger."""
+    Ledger.create(visit.desk.ledger).close()
+    return visit.go("/")
+
+
+def add(visit: Visit) -> Response:
+    """Add a dataset with a cap, or with levels."""
+    name, levels = visit.given("dataset"), visit.form.get("levels", "").strip()
+    cap = visit.form.get("cap", "").strip()
+    if not cap and not levels:
+        raise InvalidParameter("say what may be spent in all: a cap such as 2, or levels")
+    with visit.desk.open_ledger() as ledger:
+        ledger.add(
+            name,
+            cap=cap or None,
+            note=visit.form.get("note", "").strip(),
+            levels=[each.strip() for each in levels.split(",") if each.strip()],
+        )
+    return visit.go(f"/datasets/{name}")
+
+
+def dataset(visit: Visit) -> Response:
+    """Show one dataset: its account, and every grant with what became of it."""
+    status = _status(visit)
+    here = {}
+    for name in visit.desk.list_releases():
+        if (release_id := _release_id(visit, name)) is not None:
+            here[release_id] = name
+    return visit.show("dataset.html", status=status, here=here)
+
+
+def change_cap(visit: Visit) -> Response:
+    """Raise or lower the cap, with a reason that the ledger keeps."""
+    name = visit.part("name")
+    with visit.desk.open_ledger() as ledger:
+        ledger.change_cap(name, visit.given("cap"), visit.given("reason"))
+    return visit.go(f"/datasets/{name}")
+
+
+def _status(visit: Visit) -> Status:
+    with visit.desk.open_ledger() as ledger:
+        return ledger.status(visit.part("name"))
+
+
+def _release_id(visit: Visit, name: str) -> str | None:
+    from dpublish.core.folder.folder import load
+
+    try:
+        return load(visit.desk.release(name)).receipt.release_id
+    except DPublishError:
+        return None
+
+
+PAGES = (
+    Page("/", home),
+    Page("/ledger", create_ledger, "POST"),
+    Page("/datasets", add, "POST"),
+    Page("/datasets/{name}", dataset),
+    Page("/datasets/{name}/cap", change_cap, "POST"),
+)
