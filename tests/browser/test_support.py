@@ -63,3 +63,8 @@ def test_a_browser_that_is_missing_is_an_error_in_continuous_integration(monkeyp
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="Chromium is not installed"):
         chromium.require_browser()
+
+
+def test_all_of_these_tests_run_in_one_worker(request):
+    is_grouped = getattr(request.config.option, "loadgroup", False)
+    assert request.node.nodeid.endswith("@browser") == is_grouped
