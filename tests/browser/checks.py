@@ -1,0 +1,71 @@
+"""What is asked of every page: axe finds nothing serious, and a phone shows it whole."""
+
+import json
+import re
+
+from browser.chromium import LOOKS, REVIEWED, Visit
+
+_SERIOUS = ("serious", "critical")
+_RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found))"
+_BROKEN = """() => {
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest('code, pre, script, style, svg')) continue;
+    for (const word of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
+      if (lines.size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
+
+
+def violations(page):
+    """Run axe on a page: its serious and critical findings, each with the places it found."""
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    # What is evaluated by the browser's protocol runs under any content security policy.
+    page.evaluate(AXE_SCRIPT)
+    found = json.loads(page.evaluate(_RUN))
+    return [
+        f"{each['impact']} {each['id']}: {each['help']}: "
+        + "; ".join(f"{node['target']} {node['html'][:120]}" for node in each["nodes"][:5])
+        for each in found["violations"]
+        if each["impact"] in _SERIOUS
+    ]
+
+
+def sideways(page):
+    """How many pixels the page is wider than the window."""
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+def broken_words(page):
+    """Find the words outside of code that are cut by the end of a line."""
+    return page.evaluate(_BROKEN)
+
+
+def screens(page):
+    """How many windows high the page is."""
+    return page.evaluate("document.documentElement.scrollHeight / window.innerHeight")
+
+
+def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):
+    """Write pictures of a page (an address or a file) as every kind of reader sees it."""
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    for look in looks:
+        visit = Visit(browser, look, **options)
+        try:
+            page = visit.open(where)
+            page.screenshot(path=folder / f"{stem}-{look}.png", full_page=True)
+        finally:
+            visit.close()
+
+
+__all__ = ["LOOKS", "broken_words", "screens", "sideways", "take_screenshots", "violations"]
