@@ -33,6 +33,13 @@ from dpublish.errors import InvalidParameter
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="The folder of tables, schemas and code lists; the studio opens no other file.",
 )
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="NAME=ADDRESS#TABLE",
+    help="A table elsewhere, such as visits=postgresql://HOST/DATABASE#visits.",
+)
 @click.option("--port", default=0, show_default=True, help="The port; 0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -56,6 +63,7 @@ def studio(
     ledger: str,
     folder: Path,
     files: Path,
+    sources: tuple[str, ...],
     port: int,
     host: str,
     tls_certificate: Path | None,
@@ -79,9 +87,10 @@ def studio(
             f'the studio needs {", ".join(missing)}: pip install "dpublish[studio]"'
         )
     from dpublish.studio.access import Access
-    from dpublish.studio.desk import Desk
+    from dpublish.studio.desk import Desk, read_sources
     from dpublish.studio.serve import Listening, link, serve
 
+    desk = Desk(ledger, folder.absolute(), files.absolute(), read_sources(sources))
     where = Listening(host, port, tls_certificate, tls_key, public_address)
 
     def tell(origin: str, access: Access) -> None:
@@ -94,4 +103,4 @@ def studio(
         if not no_browser:
             webbrowser.open(opened)
 
-    serve(Desk(ledger, folder.absolute(), files.absolute()), where, told=tell)
+    serve(desk, where, told=tell)

@@ -1,14 +1,17 @@
 """What the studio works on: a ledger, a folder of releases, and a folder of tables and schemas."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from dpublish.errors import InputError, InvalidParameter
 from dpublish.ledger.ledger import Ledger
+from dpublish.plots.style import shortened
 from dpublish.storage.address import is_address, shown_location
+from dpublish.storage.public_address import refuse_secret
 
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".duckdb", ".csv.gz")
 """How the names of files end that may hold a table."""
@@ -17,7 +20,34 @@ KEYS = (".key",)
 MOST_FILES = 500
 """At most so many files are offered; more make no list that one can read."""
 _DEPTH = 2
+_LONGEST = 1_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Source(NamedTuple):
+    """Where a table is: a file or an address, and its name in a database."""
+
+    location: str
+    table: str | None = None
+
+
+def read_sources(given: Iterable[str]) -> dict[str, Source]:
+    """Read what names tables elsewhere: `NAME=ADDRESS`, and `#TABLE` of a database.
+
+    >>> read_sources(["visits=postgresql://db.local/clinic#visits"])["visits"].table
+    'visits'
+    """
+    found = {}
+    for text in given:
+        name, _, where = text.partition("=")
+        location, _, table = where.partition("#")
+        if not _NAME.fullmatch(name) or not location:
+            raise InvalidParameter(
+                f"--source {text!r} must look like visits=postgresql://HOST/DATABASE#TABLE"
+            )
+        refuse_secret(location, "put it where the database's own client looks for it")
+        found[name] = Source(location, table or None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -28,11 +58,13 @@ class Desk:
         ledger: The ledger's file or address; it may not exist yet.
         releases: The folder of the releases.
         files: The folder in which tables, schemas, code lists and keys lie.
+        sources: Tables that lie elsewhere, in databases for instance, by their names.
     """
 
     ledger: str
     releases: Path
     files: Path
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
     def shown_ledger(self) -> str:
@@ -59,6 +91,14 @@ class Desk:
             if len(found) == MOST_FILES:
                 break
         return sorted(found)
+
+    def list_tables(self) -> list[str]:
+        """List the tables that there are: named sources, and files of the folder."""
+        return [*self.sources, *self.list_files(TABLES)]
+
+    def source(self, name: str) -> Source:
+        """Find a table by its name."""
+        return self.sources.get(name) or Source(str(self.file(name)))
 
     def file(self, name: str) -> Path:
         """Find a file of the folder; refuse whatever lies elsewhere, behind a link for instance."""
@@ -114,7 +154,9 @@ class Desk:
     @staticmethod
     def _within(folder: Path, name: str) -> Path:
         """Resolve a path; refuse one that does not lie in the folder."""
-        outside = InvalidParameter(f"{name!r} is not in the studio's folder {folder}")
+        outside = InvalidParameter(f"{shortened(name)!r} is not in the studio's folder {folder}")
+        if len(name) > _LONGEST:
+            raise outside
         try:
             base, path = folder.resolve(), (folder / name).resolve()
         except (OSError, ValueError):
@@ -128,7 +170,7 @@ class Desk:
 def _require_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidParameter(
-            f"{name!r} cannot be a name here: use letters, digits, and . _ - between them"
+            f"{shortened(name)!r} cannot be a name here: use letters, digits, and . _ -"
         )
 
 

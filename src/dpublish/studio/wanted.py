@@ -118,7 +118,10 @@ class Wanted:
         words = ["dpublish", "release", "--method", self.method]
         for name, text in self.settings.items():
             words += [f"--{name.replace('_', '-')}", text]
-        words += ["--data", str(desk.files / self.data), "--schema", str(desk.files / self.schema)]
+        source = desk.source(self.data)
+        words += ["--data", source.location]
+        words += ["--table", source.table] if source.table else []
+        words += ["--schema", str(desk.files / self.schema)]
         words += ["--where", self.where] if self.where else []
         words += ["--epsilon", self.epsilon, "--ledger", desk.shown_ledger]
         words += ["--dataset", self.dataset]
@@ -133,12 +136,20 @@ class Wanted:
             That of `publishing.publish`: the ledger is debited before any row is read.
         """
         schema = self.read_schema(desk)
-        source, key = desk.file(self.data), desk.file(self.sign) if self.sign else None
+        source, key = desk.source(self.data), desk.file(self.sign) if self.sign else None
         chosen, where = self.made, self.where or None
         output.parent.mkdir(parents=True, exist_ok=True)
         with (
             desk.open_ledger() as ledger,
-            closing(open_table(source, schema, columns=chosen.reads(schema), where=where)) as table,
+            closing(
+                open_table(
+                    source.location,
+                    schema,
+                    table=source.table,
+                    columns=chosen.reads(schema),
+                    where=where,
+                )
+            ) as table,
         ):
             return publish(
                 chosen,

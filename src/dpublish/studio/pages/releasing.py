@@ -22,7 +22,7 @@ def review(visit: Visit, problem: str = "") -> Response:
     wanted = Wanted.of(visit.form or visit.query)
     wanted.require("dataset", "data", "schema", "method", "epsilon")
     schema = wanted.read_schema(visit.desk)
-    visit.desk.file(wanted.data)
+    visit.desk.source(wanted.data)
     planned = plan(wanted.made, schema, epsilon=wanted.exact, n_records=wanted.n_records)
     with visit.desk.open_ledger() as ledger:
         status = ledger.status(wanted.dataset)
