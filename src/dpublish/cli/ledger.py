@@ -10,7 +10,8 @@ from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
 from dpublish.cli.release_schedule import say_schedule
-from dpublish.core.folder.folder import differences, folder_hash, load
+from dpublish.core.folder.folder import differences, folder_hash, head_name, load
+from dpublish.core.folder.recorded import is_recorded, paid_by
 from dpublish.errors import (
     CorruptRelease,
     InputError,
@@ -21,9 +22,7 @@ from dpublish.errors import (
 from dpublish.ledger.account import GrantStatus, Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
-from dpublish.methods.streams.folder import is_stream
 from dpublish.planning.schedule import PERIODS, plan_releases
-from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
 from dpublish.privacy.receipt import Receipt
 
@@ -318,13 +317,13 @@ def plan_releases_of(
 @click.argument("release", shell_complete=complete_files)
 def record(path: str, release: str) -> None:
     """Enter a release whose command was interrupted."""
-    receipt = load(release).receipt
+    receipt, digest = load(release).receipt, folder_hash(Path(release))
     with Ledger(path) as books:
-        grant, _ = _paid_by(books, release, receipt)
-        if _is_recorded(books, release, receipt):
+        grant, _ = paid_by(books, release, receipt)
+        if is_recorded(books, release, receipt, digest):
             say(f"{release} is entered already, under entry {grant.entry:,}")
             return
-        books.publish(grant, receipt.release_id, folder_hash(Path(release)))
+        books.publish(grant, receipt.release_id, digest)
     say(f"entered {release} under entry {grant.entry:,}")
 
 
@@ -406,8 +405,9 @@ def _shows(
         checked.compared.append(f"the release {folder}, which shows entry {number}")
         return True
     has = "with another hash" if number in known else "and the ledger has none"
+    head = head_name(Path(folder))
     checked.contradictions.append(
-        f"{path} and {folder} contradict each other: {_head_file(folder)} shows entry {number}, "
+        f"{path} and {folder} contradict each other: {head} shows entry {number}, "
         f"{has}. Either the ledger was rewritten or set back to an older copy, or the release "
         "was changed or is another ledger's; compare both with other releases, or with the anchor"
     )
@@ -416,15 +416,10 @@ def _shows(
 
 def _check_release(checked: _Checked, books: Ledger, folder: str, receipt: Receipt) -> None:
     try:
-        if not _is_recorded(books, folder, receipt):
+        if not is_recorded(books, folder, receipt, folder_hash(Path(folder))):
             checked.unrecorded.append(folder)
     except InvalidParameter as error:
-        checked.problems.append(f"{error} (see its {_head_file(folder)})")
-
-
-def _head_file(folder: str) -> str:
-    """Name the file of a release that holds its receipt."""
-    return "stream.json" if is_stream(Path(folder)) else "release.json"
+        checked.problems.append(f"{error} (see its {head_name(Path(folder))})")
 
 
 def _ledger_problems(result: Verification) -> list[str]:
@@ -462,48 +457,3 @@ def _receipt_of(folder: str) -> Receipt:
     """Read the receipt of a release that is as it was published; name the files that are not."""
     differences(folder).require_none(Path(folder))
     return load(folder).receipt
-
-
-def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, GrantStatus]:
-    """Look up the grant that paid for a release; refuse a receipt that says otherwise."""
-    if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"{folder} was not paid for from any ledger")
-    grant = Grant(receipt.dataset, *receipt.anchor)
-    try:
-        status = books.grant_status(grant)
-    except InvalidParameter:
-        raise InvalidParameter(f"{folder} names a grant that the ledger did not make") from None
-    if status.epsilon != receipt.epsilon:
-        raise InvalidParameter(
-            f"{folder} claims epsilon {format_short(receipt.epsilon)}, "
-            f"but entry {grant.entry} debited {format_short(status.epsilon)}"
-        )
-    _require_levels_paid(folder, receipt, grant, status)
-    if status.hides != receipt.neighbors:
-        raise InvalidParameter(
-            f"{folder} claims to hide {receipt.neighbors.brief()}, but entry {grant.entry} paid "
-            f"to hide {status.hides.brief()}"
-        )
-    return grant, status
-
-
-def _require_levels_paid(folder: str, receipt: Receipt, grant: Grant, status: GrantStatus) -> None:
-    """Refuse a receipt by which some level pays more than was debited there."""
-    paid, claimed = dict(status.levels), dict(receipt.personal)
-    if paid and paid.keys() != claimed.keys():
-        raise InvalidParameter(f"{folder} has other levels than entry {grant.entry} debited")
-    for level, amount in claimed.items():
-        if amount > (debited := paid.get(level, status.epsilon)):
-            raise InvalidParameter(
-                f"{folder} claims epsilon {format_short(amount)} at level {format_short(level)}, "
-                f"but entry {grant.entry} debited {format_short(debited)} there"
-            )
-
-
-def _is_recorded(books: Ledger, folder: str, receipt: Receipt) -> bool:
-    _, status = _paid_by(books, folder, receipt)
-    if status.release_id is None:
-        return False
-    if (status.release_id, status.release_hash) != (receipt.release_id, folder_hash(Path(folder))):
-        raise InvalidParameter(f"{folder} is not the release that the ledger recorded")
-    return True

@@ -37,7 +37,7 @@ Clock = Callable[[], datetime]
 NotionText = dict[str, Any]
 """What is hidden, as `neighbors.to_dict` writes it; before the first grant there is none."""
 
-MOST_STATED = 200
+MOST_STATED = 160
 """Characters of a statement, such as a publisher: a certificate has one line for each."""
 
 _NEVER = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, halves of characters, line separators

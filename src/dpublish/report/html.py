@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
@@ -34,9 +35,12 @@ def made_by() -> str:
     return f"Made by dpublish {version('dpublish')}."
 
 
+def render_template(name: str, **values: Any) -> str:
+    """Write a page of another shape, by its template beside this module; text is escaped."""
+    return _template(name).render(**values)
+
+
 @cache
-def _template() -> Template:
+def _template(name: str = "page.html") -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.from_string(
-        files("dpublish.report").joinpath("page.html").read_text("utf-8")
-    )
+    return environment.from_string(files("dpublish.report").joinpath(name).read_text("utf-8"))
