@@ -104,7 +104,7 @@ def test_each_level_is_told_with_its_total_and_what_can_be_learned(examined):
     assert listing.rows[0][0] == "0.01"
     assert listing.rows[0][3] == percent_at_most(most_sure(Fraction(1, 2), paid[Fraction(1, 100)]))
     assert listing.rows[0][2] == listing.rows[0][1]  # the first release of the ledger
-    unknown = certificate_of(replace(found, status=None), clock=clock)
+    unknown = certificate_of(replace(found, grant=None), clock=clock)
     assert {row[2] for row in unknown.tables[0].rows} == {"unknown"}
     assert unknown.owner["total so far"].startswith("unknown")
     assert unknown.release["method"] == "minimum, which runs histogram"
@@ -153,8 +153,12 @@ def test_a_ledger_of_others_is_not_taken_for_its_own(made, tmp_path):
     with Ledger.create(tmp_path / "books.db") as books:
         books.add("people", cap="9", publisher="Someone else")
     found = examine(made["plain"].folder, tmp_path / "books.db")
-    assert len(certificate_of(found).problems) == 1
-    assert "vouch" in certificate_of(found).problems[0]
+    told = certificate_of(found)
+    assert len(told.problems) == 1
+    assert "vouch" in told.problems[0]
+    assert "Someone else" not in told.owner["publisher"]
+    assert told.owner["total so far"].startswith("unknown")
+    assert told.heading == "What the release claims; see above"
 
 
 def test_words_of_an_owner_cannot_become_markup_or_a_second_page(examined):

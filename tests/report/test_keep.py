@@ -52,6 +52,7 @@ def test_it_holds_purpose_people_checks_budget_settings_and_schema(home):
         "columns age, sex",
         "Schema as it was used",
         'kind = "category"',
+        "do not publish it",
         examined.digest,
     ):
         assert part in told, part
@@ -104,6 +105,7 @@ def test_what_the_ledger_does_not_know_stands_in_red_before_all_else(home, tmp_p
     assert "the ledger has no such entry" in stamps[0]
     assert stamps[-1] == STAMP
     assert "unknown: the ledger has no entry of it" in page
+    assert "so another account may have paid for it" in page
 
 
 @pytest.mark.parametrize("where", ["", "data", "new"])

@@ -71,6 +71,11 @@ class Certificate:
     made: str
 
     @property
+    def heading(self) -> str:
+        """The heading of the guarantee: a claim, where something is wrong."""
+        return "What the release claims; see above" if self.problems else "What is guaranteed"
+
+    @property
     def is_dense(self) -> bool:
         """Whether so much is to be said that only a smaller print leaves it on one page."""
         named = [*self.release.values(), *self.owner.values()]
@@ -139,7 +144,7 @@ def certificate_of(
         release=_release(examined),
         owner=_owner(examined, tell_date(now(clock))),
         guarantee=_guarantee(receipt),
-        tables=_tables(receipt, examined.status),
+        tables=_tables(receipt, examined.account),
         proofs={name: proof_link(name, proofs) for name in named},
         not_covered=NOT_COVERED,
         made=f"Certificate of {tell_date(now(clock))}, made by dpublish {version('dpublish')}.",
@@ -195,7 +200,7 @@ def _signature(examined: Examined) -> str:
 
 
 def _owner(examined: Examined, today: str) -> dict[str, str]:
-    receipt, status = examined.release.receipt, examined.status
+    receipt, status = examined.release.receipt, examined.account
     stated = statement_of(examined.release)
     return {
         "publisher": _stated(status.publisher if status else "", stated.get("publisher")),
@@ -224,7 +229,7 @@ def _epsilon(receipt: Receipt) -> str:
 
 def _total(receipt: Receipt, status: Status | None, today: str) -> str:
     if status is None:
-        return "unknown: the ledger does not know the dataset"
+        return "unknown: the ledger does not vouch for this release"
     cap, spent, left = map(format_rounded, (status.cap, status.spent, status.left))
     scope = " at the highest level" if status.levels else ""
     if status.window is not None:

@@ -111,6 +111,14 @@ class Examined:
     history: tuple[Event, ...] = field(default=(), repr=False)
 
     @property
+    def account(self) -> Status | None:
+        """How the dataset stands that paid for it; None if this ledger does not vouch for it.
+
+        A ledger that did not pay may have a dataset of the same name, with another cap.
+        """
+        return None if self.grant is None else self.status
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong, a sentence each."""
         return tuple(check.tell() for check in self.checks if check.result == "WRONG")

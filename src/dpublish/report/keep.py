@@ -117,7 +117,7 @@ def now(clock: Clock | None) -> str:
 
 
 def _released(examined: Examined, who: str) -> Section:
-    receipt, grant, status = examined.release.receipt, examined.grant, examined.status
+    receipt, grant, status = examined.release.receipt, examined.grant, examined.account
     unknown = "unknown: the ledger has no entry of it"
     pairs = {
         "purpose": unknown if grant is None else grant.purpose,
@@ -137,7 +137,10 @@ def _released(examined: Examined, who: str) -> Section:
 
 
 def _stated(status: Status | None, name: str) -> str:
-    return (status and getattr(status, name)) or "not stated (dpublish ledger describe)"
+    if status is None:
+        return "unknown: the ledger does not vouch for this release"
+    stated: str = getattr(status, name)
+    return stated or "not stated (dpublish ledger describe)"
 
 
 def _checked(examined: Examined) -> Section:
@@ -149,16 +152,20 @@ def _budget(examined: Examined) -> list[Section]:
     """Tell what the dataset may spend, and every entry of the ledger about it."""
     status = examined.status
     if status is None:
-        return [
-            Section("Budget of the dataset", ["The ledger does not know the dataset."]),
-        ]
+        return [Section("Budget of the dataset", ["The ledger does not know the dataset."])]
     listings = [_history(examined.history)]
+    notes = [
+        "The time of a publish entry tells how long the release took, and so about how many "
+        "records there are: do not publish it."
+    ]
     if status.levels:
         listings.insert(0, _levels(status))
-    notes = ["With levels, ε, cap and what is left are those of the highest level."]
+        notes.append("With levels, ε, cap and what is left are those of the highest level.")
+    doubt = "The ledger does not vouch for this release, so another account may have paid for it."
     return [
         Section(
             f"Budget of {status.dataset}",
+            [doubt] if examined.account is None else [],
             pairs={
                 "cap": f"ε = {format_rounded(status.cap)}{_per(status)}",
                 "spent": format_rounded(status.spent),
@@ -167,7 +174,7 @@ def _budget(examined: Examined) -> list[Section]:
                 "hidden": "not decided yet" if status.hides is None else status.hides.brief(),
             },
             listings=listings,
-            notes=notes if status.levels else (),
+            notes=notes,
         )
     ]
 
