@@ -271,7 +271,7 @@ _LEDGER = SchemaKind(
     advice={
         "42501": (
             "cannot be used like this by your role: writers may grant and publish, readers show "
-            "and verify, and the owner adds datasets and changes caps and anchors"
+            "and verify, and the owner adds and describes datasets and changes caps and anchors"
         ),
         "53100": "cannot be written: the server's disk is full, so this entry was not made",
         "XX001": "is damaged; restore a copy and verify it against your receipts",
