@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
@@ -35,7 +34,7 @@ def made_by() -> str:
     return f"Made by dpublish {version('dpublish')}."
 
 
-def render_template(name: str, **values: Any) -> str:
+def render_template(name: str, **values: object) -> str:
     """Write a page of another shape, by its template beside this module; text is escaped."""
     return _template(name).render(**values)
 
