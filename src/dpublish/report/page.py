@@ -101,7 +101,7 @@ def _covered(release: Release) -> Section:
     """Say which records are in the release, and which are not."""
     found = coverage_of(release)
     return Section(
-        "What is in it, and what was left out or clipped",
+        "What was left out or clipped",
         [f"In it are {found.counts}."],
         pairs=found.columns,
         notes=[
