@@ -52,7 +52,14 @@ from dpublish.core.folder.signing import (
 from dpublish.core.plugins import plugin_release
 from dpublish.core.released import Release
 from dpublish.data import schema_file
-from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter, InvalidType
+from dpublish.errors import (
+    CorruptRelease,
+    DPublishError,
+    InputError,
+    InvalidParameter,
+    InvalidType,
+    plain_refusals,
+)
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
@@ -126,6 +133,7 @@ def save(
     return path
 
 
+@plain_refusals
 def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = None) -> Release:
     """Open a release folder and check that it is whole and unchanged.
 
