@@ -4,19 +4,25 @@ import html
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from dpublish import plan
+from dpublish import Histogram, plan
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.catalog import CATALOG, STREAMS
 from dpublish.core.method import figure_name
 from dpublish.core.settings import method_settings
+from dpublish.data.schema import column
+from dpublish.data.schema_file import dumps_toml
 from dpublish.ledger.ledger import Ledger
+from dpublish.methods.personalized.expected_counts import Population
 from dpublish.planning.advise import advise
 from dpublish.planning.goals import GOALS
 from dpublish.privacy.neighbors import UserInWindow
+from dpublish.publishing.plan import trade_of_bounds
 from dpublish.randomness import secure
 from dpublish.studio import study
 from studio_world import CANARY, SCHEMA, open_studio, write_files
@@ -33,6 +39,7 @@ TASKS = {
     "top": "top:ward",
     "stream": "stream:ward",
 }
+PERSON = column("person", "category", values=["a", "b"], other="others")
 PART = {"HX_Request": "true"}
 
 
@@ -347,6 +354,21 @@ def test_a_method_without_an_epsilon_asks_for_one(client):
     assert links(shown, "/release?") == []
 
 
+def test_bounds_of_records_stand_side_by_side_where_people_have_several(looked_at, client):
+    schema = replace(SCHEMA, unit="person", columns=(*SCHEMA.columns, PERSON))
+    (looked_at.folder / "people.toml").write_text(dumps_toml(schema))
+    asked = HISTOGRAM | {"schema": "people.toml"}
+    trades = trade_of_bounds(Histogram(columns=("ward",)), schema, Fraction(1, 2), n_records=900)
+    table = " ".join(f"{each.contribution} {format_number(each.error)}" for each in trades)
+    unbound = see(client, **asked)
+    assert "--contribution" in words(unbound)  # it says that a bound is needed
+    assert table in words(unbound)
+    assert links(unbound, "/release?") == []
+    bound = see(client, **asked | {"set-contribution": "4"})
+    assert table in words(bound)
+    assert len(links(bound, "/release?")) == 1
+
+
 # --- Levels ---------------------------------------------------------------------------------
 
 
@@ -365,6 +387,18 @@ def test_levels_lead_to_personalized_methods(looked_at, client):
     other = see(client, **chosen | {"set-levels": "0.5,1", "set-rule": "0..49=0.5, 50..=1"})
     assert "has other levels in the ledger" in words(other)
     assert links(other, "/release?") == []
+
+
+def test_personalized_methods_stand_side_by_side_where_sizes_are_public(client):
+    asked = BASE | {"dataset": "personal", "method": "threshold", "epsilon": "1"}
+    asked |= {"set-levels": "0.1,1", "set-preference": "age", "set-sizes": "3000,900"}
+    asked |= {"set-rule": "0..49=0.1, 50..=1", "set-derived": "true"}
+    asked |= {"set-inner": "histogram columns=ward", "set-threshold": "1"}
+    shown = words(see(client, **asked))
+    for each in Population.of(["0.1", "1"], [3000, 900]).compare():
+        assert f"{each.method} {each.groups} {format_number(each.error, 3)}" in shown
+    unknown = words(see(client, **asked | {"set-sizes": "", "set-mode": "levels"}))
+    assert "count is off by" not in unknown
 
 
 # --- Rehearsals -----------------------------------------------------------------------------

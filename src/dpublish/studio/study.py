@@ -18,6 +18,7 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.ledger.account import Status
+from dpublish.methods.personalized.expected_counts import LEAST_SIZE, ExpectedCount, Population
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.streams.method import stream_settings
 from dpublish.planning.advise import Advice, Choice, advise
@@ -80,7 +81,7 @@ class Study:
 
     def complete(self) -> "Study":
         """Find all there is to find, so that all problems are known."""
-        _ = self.status, self.planned, self.remains, self.trades
+        _ = self.status, self.planned, self.remains, self.trades, self.compared
         return self
 
     # --- What was chosen --------------------------------------------------------------------
@@ -272,6 +273,16 @@ class Study:
         if self.is_personal:
             found |= self.wanted.settings
         return found
+
+    @cached_property
+    def compared(self) -> Sequence[ExpectedCount]:
+        """All personalized methods side by side, where it is public how many people a level has."""
+        method = self.method
+        if not isinstance(method, PersonalSettings) or not method.sizes or self.planned is None:
+            return ()
+        least = getattr(method, "least_size", LEAST_SIZE)
+        people = Population.of(method.levels, method.sizes, self.exact)
+        return self.attempt(ESTIMATE, lambda: people.compare(least)) or ()
 
     # --- What it would give and cost --------------------------------------------------------
 
