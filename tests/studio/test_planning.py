@@ -381,6 +381,7 @@ def test_levels_lead_to_personalized_methods(looked_at, client):
     chosen = offered[0] | {"set-preference": "age", "set-rule": "0..49=0.1, 50..=1"}
     chosen |= {"set-derived": "true", "epsilon": "1"}
     planned = see(client, **chosen)
+    assert "Left now 0.1 Left afterward 0 " in words(planned)  # where people are short first
     assert "What each level pays" in words(planned)
     (going_on,) = links(planned, "/release?")
     assert going_on["method"] == "partitioning"
