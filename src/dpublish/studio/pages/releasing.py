@@ -1,17 +1,15 @@
 """Review a release, confirm it by the dataset's name, and publish it once."""
 
-from fractions import Fraction
-
 from starlette.responses import Response
 
 from dpublish.core.run import Progress
 from dpublish.errors import InvalidParameter
-from dpublish.ledger.account import Status
 from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.meaning import two_sentences
 from dpublish.publishing.plan import plan
 from dpublish.studio.desk import KEYS
 from dpublish.studio.jobs import Job
+from dpublish.studio.remains import Remains, require_notion, spending
 from dpublish.studio.spends import DONE, FAILED, Spend, now
 from dpublish.studio.visit import Page, Visit
 from dpublish.studio.wanted import Wanted
@@ -26,7 +24,8 @@ def review(visit: Visit, problem: str = "") -> Response:
     planned = plan(wanted.made, schema, epsilon=wanted.exact, n_records=wanted.n_records)
     with visit.desk.open_ledger() as ledger:
         status = ledger.status(wanted.dataset)
-    hides = wanted.made.neighbors(schema)
+    hides, pays = wanted.made.neighbors(schema), spending(wanted.made, wanted.exact)
+    require_notion(status, hides)
     content = wanted.content
     output = visit.form.get("output") or visit.desk.free_name(f"{wanted.dataset}-{wanted.method}")
     return visit.show(
@@ -34,10 +33,9 @@ def review(visit: Visit, problem: str = "") -> Response:
         code=422 if problem else 200,
         wanted=wanted,
         planned=planned,
-        account=status,
-        after=_left(status) - wanted.exact,
+        remains=Remains.of(status, wanted.made, wanted.exact),
         hides=hides,
-        sentences=two_sentences(wanted.exact, hides),
+        sentences=two_sentences(max(pays.values(), default=wanted.exact), hides, (*pays.items(),)),
         earlier=visit.studio.spends.same(content),
         key=visit.studio.spends.key_for(content),
         output=output,
@@ -92,19 +90,14 @@ def _problem(visit: Visit, wanted: Wanted) -> str:
             "nothing was spent"
         )
     with visit.desk.open_ledger() as ledger:
-        left = _left(ledger.status(wanted.dataset))
-    if wanted.exact > left:
+        remains = Remains.of(ledger.status(wanted.dataset), wanted.made, wanted.exact)
+    if not remains.suffices:
         return (
-            f"{wanted.dataset} has epsilon {format_short(left)} left, less than "
-            f"{format_short(wanted.exact)}; take a smaller epsilon, or raise the cap; nothing was "
-            "spent"
+            f"{wanted.dataset} has epsilon {format_short(remains.left)} left, less than "
+            f"{format_short(remains.left - remains.after)}; take a smaller epsilon, or raise the "
+            "cap; nothing was spent"
         )
     return ""
-
-
-def _left(status: Status) -> Fraction:
-    """Return what may still be spent at every level."""
-    return min((each.left for each in status.levels), default=status.left)
 
 
 PAGES = (
