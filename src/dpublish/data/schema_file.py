@@ -159,7 +159,7 @@ def parse_schema(text: str, folder: str | PathLike[str]) -> Schema:
     """Read a schema from the text of a TOML file that is, or will be, in `folder`."""
     try:
         plain = tomllib.loads(text)
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise InvalidSchema(f"schema: {failure}") from None
     with about("schema:"):
         return _read_schema(plain, Path(folder))
@@ -319,21 +319,15 @@ def _plain_partition(cells: Partition) -> dict[str, Any]:
     return {"cuts": [*map(int, cells.edges[:-1]), high]}
 
 
-def find_faults(text: str, folder: str | PathLike[str]) -> dict[str, str]:
-    """List what is wrong with single columns of a schema's text, by their names.
+class SchemaColumns(NamedTuple):
+    """The columns of a schema that could be read, and what is wrong with the others.
 
-    What is wrong with the text as a whole is refused, as by `parse_schema`.
+    Attributes:
+        found: The columns that could be read.
+        functions: By which rules some of them follow from others.
+        faults: What is wrong with the others, by their names.
+        told: The faults, but for those that follow from another one.
     """
-    try:
-        plain = tomllib.loads(text)
-    except ValueError as failure:
-        raise InvalidSchema(f"schema: {failure}") from None
-    with about("schema:"):
-        return _read_columns(convert_keys(plain, _SchemaFile, _SCHEMA_KEYS), Path(folder)).faults
-
-
-class _Columns(NamedTuple):
-    """The columns of a schema that could be read, and what is wrong with the others."""
 
     found: tuple[Column, ...]
     functions: tuple[ColumnFunction, ...]
@@ -341,7 +335,20 @@ class _Columns(NamedTuple):
     told: tuple[str, ...]
 
 
-def _read_columns(top: _SchemaFile, folder: Path | None) -> _Columns:
+def read_columns(text: str, folder: str | PathLike[str]) -> SchemaColumns:
+    """Read those columns of a schema's text that can be read, such as of a draft.
+
+    What is wrong with the text as a whole is refused, as by `parse_schema`.
+    """
+    try:
+        plain = tomllib.loads(text)
+    except (ValueError, RecursionError) as failure:
+        raise InvalidSchema(f"schema: {failure}") from None
+    with about("schema:"):
+        return _read_columns(convert_keys(plain, _SchemaFile, _SCHEMA_KEYS), Path(folder))
+
+
+def _read_columns(top: _SchemaFile, folder: Path | None) -> SchemaColumns:
     pairs = [*(top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns))]
     found: dict[int, Column] = {}
     functions: list[ColumnFunction] = []
@@ -358,7 +365,7 @@ def _read_columns(top: _SchemaFile, folder: Path | None) -> _Columns:
             refusals[number] = str(refusal)
             if not is_faulty:  # else it is said of the column that the part is taken from
                 told[number] = str(refusal)
-    return _Columns(
+    return SchemaColumns(
         tuple(found[number] for number in sorted(found)),
         tuple(functions),
         {pairs[number][0]: refusals[number] for number in sorted(refusals)},

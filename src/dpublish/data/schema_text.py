@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpublish.data.schema_edit import read_text
-from dpublish.data.schema_file import find_faults, parse_schema, toml_key, toml_value
+from dpublish.data.schema_file import parse_schema, read_columns, toml_key, toml_value
 from dpublish.errors import InvalidParameter, InvalidSchema
 from dpublish.storage.files import write_text
 
@@ -110,9 +110,9 @@ def replace_schema(path: Path, text: str, *, seen: str, column: str | None = Non
 
 def require_sound(text: str, before: str, folder: Path, column: str | None = None) -> None:
     """Refuse a text that is worse than the one before, or in which `column` has a fault."""
-    faults = find_faults(text, folder)
+    faults = read_columns(text, folder).faults
     try:
-        known = find_faults(before, folder)
+        known = read_columns(before, folder).faults
     except InvalidSchema:
         known = faults  # nothing is worse than what cannot be read at all
     for name, fault in faults.items():
