@@ -71,6 +71,8 @@ def read_fields(form: Mapping[str, str], declared: Mapping[str, Any]) -> dict[st
     keys |= {name: _count(name, fields[name]) for name in _COUNTS if fields[name]}
     if fields["from"]:
         keys["from"] = fields["from"]
+    if keys.get("missing") == "refuse" and "missing" not in declared:
+        del keys["missing"]  # which it is anyway
     is_date = fields["kind"] in DATES
     if fields["low"] or fields["high"]:
         keys["bounds"] = [_bound(fields[end], end, is_date=is_date) for end in ("low", "high")]

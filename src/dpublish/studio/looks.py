@@ -43,8 +43,9 @@ def start_look(visit: Visit, title: str, find: Callable[[], Look], *, back: str)
 def show_look(visit: Visit) -> Response:
     """Show what was found, once; or that it is still looked for."""
     job = visit.studio.jobs.find(visit.part("key"))
-    if not job.is_over or job.state != "done":
-        return visit.show("look.html", job=job)
+    state = job.state  # read once: the work may end while the page is written
+    if state != "done":
+        return visit.show("look.html", job=job, is_running=state == "running")
     found, job.result = job.result, None
     if not isinstance(found, Look):
         raise InputError("what was learned from rows is shown once and not kept; look again")

@@ -1,5 +1,6 @@
 """Begin with a table: the guided start of `dpublish init` as pages; reads no row."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from starlette.responses import Response
@@ -123,8 +124,8 @@ def _ask(
     begun: Begun,
     stage: str,
     *,
-    typed: dict[str, str] | None = None,
-    problems: dict[str, str] | None = None,
+    typed: Mapping[str, str] | None = None,
+    problems: Mapping[str, str] | None = None,
     refused: str = "",
 ) -> Response:
     task, _, columns = str(begun.start.goal).partition(":")

@@ -36,11 +36,7 @@ def edit(visit: Visit) -> Response:
     opened = OpenedSchema.open(visit.desk, visit.given("schema"))
     name = visit.query.get("column", "")
     declared = opened.declared(name) if name else {}
-    fault = ""
-    if name and opened.problem == "":
-        fault = ""
-    elif name:
-        fault = opened.columns.faults.get(name, "")
+    fault = opened.columns.faults.get(name, "")
     return _show(visit, opened, name, declared, write_fields(declared), fault)
 
 

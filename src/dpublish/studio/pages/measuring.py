@@ -1,4 +1,4 @@
-"""Measure bounds that no one knows: reviewed, confirmed by the name of the dataset, paid for once."""
+"""Measure bounds that no one knows: reviewed, confirmed by a name, and paid for once."""
 
 import json
 from collections.abc import Mapping

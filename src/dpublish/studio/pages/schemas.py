@@ -12,6 +12,7 @@ from dpublish.data.publication import Publication
 from dpublish.data.schema_text import with_head, with_publication
 from dpublish.data.taxonomy_edit import can_draw
 from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.studio.column_form import field_of
 from dpublish.studio.opened_schema import OpenedSchema, list_schemas
 from dpublish.studio.pages import columns, comparing, measuring, taxonomies
 from dpublish.studio.uploads import keep_upload
@@ -134,7 +135,7 @@ def _rows(opened: OpenedSchema) -> list[Row]:
     rows = []
     for name, keys in opened.plain.get("columns", {}).items():
         if name in opened.columns.faults:
-            fault = columns.field_of(opened.columns.faults[name])[1]
+            fault = field_of(opened.columns.faults[name])[1]
             rows.append(Row(name, str(keys.get("kind", "")), "", "", "", "", fault, False))
         else:
             rows.append(_row(found[name]))
