@@ -101,6 +101,11 @@ class Begun:
         opened = {stage_of(step.key) for step in self.start.open_steps()}
         return next((stage for stage in STAGES if stage in opened), REVIEW)
 
+    def may_open(self, stage: str) -> bool:
+        """Whether a group can be asked by now: what comes before it is answered."""
+        order = [*STAGES, REVIEW]
+        return stage in STAGES and order.index(stage) <= order.index(self.stage)
+
     def asked(
         self, stage: str, typed: Mapping[str, str], problems: Mapping[str, str]
     ) -> list[Asked]:

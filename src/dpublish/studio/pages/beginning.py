@@ -45,7 +45,7 @@ def steps(visit: Visit) -> Response:
         return visit.go("/begin/done", data=visit.given("data"), dataset=files.dataset)
     begun = _begun(visit)
     stage = visit.query.get("stage", "")
-    if stage not in STAGES:
+    if not begun.may_open(stage):
         stage = begun.stage
     return _review(visit, begun) if stage == REVIEW else _ask(visit, begun, stage)
 

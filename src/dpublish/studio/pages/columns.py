@@ -37,7 +37,12 @@ def edit(visit: Visit) -> Response:
     name = visit.query.get("column", "")
     declared = opened.declared(name) if name else {}
     fault = opened.columns.faults.get(name, "")
-    return _show(visit, opened, name, declared, write_fields(declared), fault)
+    fields = write_fields(declared)
+    if visit.query.get("take") == "proposal":
+        proposal = propose(name)
+        fields = write_fields({**declared, "kind": proposal.kind, **proposal.settings})
+        fault = ""
+    return _show(visit, opened, name, declared, fields, fault)
 
 
 def save(visit: Visit) -> Response:

@@ -140,6 +140,9 @@ function outdent() {
 function group() {
   const found = chosen();
   if (!found.length) return;
+  if (hasRanges && found.length < 2) {
+    return say("Choose at least two neighbors: Space, or Ctrl and a click, chooses several.");
+  }
   const nodes = found.map((each) => each.node);
   const { parent } = found[0];
   const ids = new Set(nodes.map((node) => node.id));
@@ -483,10 +486,15 @@ function step(by) {
   if (next !== undefined) current = next;
 }
 
+function end(at) {
+  current = idOf([...list.querySelectorAll("[data-id]")].at(at));
+}
+
 const KEYS = {
   ArrowDown: () => step(1),
   ArrowUp: () => step(-1),
-  Home: () => step(-Infinity),
+  Home: () => end(0),
+  End: () => end(-1),
   ArrowRight: () => {
     const { node } = find(current);
     if (!node.children) return;
