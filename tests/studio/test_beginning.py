@@ -5,7 +5,9 @@ import tomllib
 import pytest
 
 from dpublish.data.schema_file import load_schema
+from dpublish.data.sources import proposable_columns
 from dpublish.ledger.ledger import Ledger
+from dpublish.planning.start import Start
 from dpublish.planning.start_files import load_answers
 from dpublish.studio.begun import start_files
 from studio_world import CANARY
@@ -68,6 +70,37 @@ def test_a_table_becomes_a_schema_a_dataset_and_a_plan(stays):
     assert not any(CANARY in each.text or "p-77" in each.text for _, each in client.seen)
 
 
+def test_without_a_ledger_one_is_made_with_the_dataset(stays):
+    (stays.folder / "books.db").unlink()
+    client = stays.client()
+    assert "/begin" in client.get("/").text
+    answer_all(client)
+    client.post("/begin/write", {"data": "stays.csv"})
+    with Ledger(stays.folder / "books.db") as ledger:
+        assert ledger.datasets() == ("stays",)
+
+
+def test_a_dataset_that_is_there_keeps_its_cap(stays):
+    client = stays.client()
+    with Ledger(stays.folder / "books.db") as ledger:
+        ledger.add("stays", cap="0.75")
+    for stage in ("table", "goal", "columns"):
+        answer(client, stage)
+    page = client.get("/begin/steps", data="stays.csv")
+    assert "0.75 may be spent in all" in page.text
+    assert 'name="cap"' not in page.text
+    assert 'value="0.375"' in page.text
+
+
+def test_what_may_be_spent_is_proposed_together(stays):
+    client = stays.client()
+    for stage in ("table", "goal", "columns"):
+        answer(client, stage)
+    page = client.get("/begin/steps", data="stays.csv").text
+    assert 'name="cap" value="1"' in page
+    assert 'name="epsilon" value="0.5"' in page
+
+
 def test_names_of_columns_are_shown_and_never_run(stays):
     text = stays.client().get("/begin/steps", data="stays.csv").text
     assert "{{7*7}}" in text
@@ -86,11 +119,7 @@ def test_answers_are_kept_where_the_command_line_finds_them(stays):
     back = client.get("/begin/steps", data="stays.csv", stage="table")
     assert 'value="a stay"' in back.text
     assert '<option value="patient_id" selected>' in back.text
-    begun = stays.studio.desk
-    files = start_files(begun, "stays.csv")
-    from dpublish.data.sources import proposable_columns
-    from dpublish.planning.start import Start
-
+    files = start_files(stays.studio.desk, "stays.csv")
     start = Start.of(proposable_columns(files.data), folder=files.schema.parent)
     assert load_answers(start, files).answers["row"] == "a stay"
     client.post("/begin/forget", {"data": "stays.csv"})
@@ -117,8 +146,8 @@ def test_what_cannot_be_used_is_asked_again_and_the_rest_is_kept(stays):
 @pytest.mark.parametrize(
     ("stage", "changes", "told"),
     [
-        ("table", {"unit": "nobody"}, "there is no column"),
-        ("table", {f"keep-{i}": "" for i in range(0)} | {"row": ""}, "write an answer"),
+        ("table", {"unit": "no one"}, "there is no column"),
+        ("table", {"row": ""}, "write an answer"),
         ("goal", {"goal": "riches", "goal_columns": ""}, "there is no goal"),
         ("goal", {"goal_columns": "income"}, "income"),
         ("goal", {"rows": "many"}, "number of rows"),

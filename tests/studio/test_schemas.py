@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dpublish.data.publication import Publication
 from dpublish.data.schema_file import load_schema
 from dpublish.ledger.ledger import Ledger
 from studio_world import CANARY
@@ -227,9 +228,7 @@ def test_the_check_tells_levels_and_faults_and_writes_nothing(own, client):
 
 def test_head_and_words_for_publication(own, client):
     page = client.get("/schemas/visits.toml")
-    sent = dict.fromkeys(
-        ("unit", "unit_name", "description", "license", "contact", "source", "publisher"), ""
-    )
+    sent = dict.fromkeys(("unit", "unit_name", *Publication.__dataclass_fields__), "")
     sent |= {"schema": "visits.toml", "digest": page.field("digest"), "name": "stays"}
     sent |= {"title": 'Visits\r\n"quoted"', "unit": "patient"}
     assert client.post("/schemas/head", sent).status == 303

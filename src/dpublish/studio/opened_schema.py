@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from dpublish.data.column import Column
@@ -16,6 +17,8 @@ from dpublish.data.schema_text import digest, replace_schema, require_sound
 from dpublish.errors import DPublishError, InvalidParameter, InvalidSchema, require_known
 from dpublish.planning.start_files import ANSWERS
 from dpublish.studio.desk import SCHEMAS, Desk
+
+_SAVING = Lock()
 
 
 def list_schemas(desk: Desk) -> list[str]:
@@ -98,7 +101,8 @@ class OpenedSchema:
     def save(self, text: str, *, seen: str, column: str | None = None) -> None:
         """Write another text, if the file is still the one that was `seen`."""
         self._require_inside(text)
-        replace_schema(self.path, text, seen=seen, column=column)
+        with _SAVING:
+            replace_schema(self.path, text, seen=seen, column=column)
 
     def _require_inside(self, text: str) -> None:
         """Refuse a text that names files elsewhere, unless it was written so by hand."""
