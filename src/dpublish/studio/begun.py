@@ -22,6 +22,7 @@ from dpublish.planning.start_files import (
     require_free,
 )
 from dpublish.planning.start_steps import ALL, COLUMN, Step
+from dpublish.studio.code_files import find_codes
 from dpublish.studio.desk import Desk
 
 STAGES = {
@@ -202,7 +203,7 @@ class Begun:
         if named is None:
             return text
         head, _, rest = text.partition("@")
-        return f"{head}@{self.desk.file(named)}{rest.strip()[len(named) :]}"
+        return f"{head}@{find_codes(self.desk, named)}{rest.strip()[len(named) :]}"
 
     def _shown(self, text: str) -> str:
         return text.replace(f"@{self.desk.files.resolve()}/", "@")

@@ -11,7 +11,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dpublish.errors import InputError
 from dpublish.studio.jobs import Job
 from dpublish.studio.visit import Page, Visit
 
@@ -45,10 +44,10 @@ def show_look(visit: Visit) -> Response:
     job = visit.studio.jobs.find(visit.part("key"))
     state = job.state  # read once: the work may end while the page is written
     if state != "done":
-        return visit.show("look.html", job=job, is_running=state == "running")
+        return visit.show("look.html", job=job, is_running=state == "running", is_gone=False)
     found, job.result = job.result, None
     if not isinstance(found, Look):
-        raise InputError("what was learned from rows is shown once and not kept; look again")
+        return visit.show("look.html", code=410, job=job, is_running=False, is_gone=True)
     return visit.show(found.template, back=job.back, **found.content)
 
 

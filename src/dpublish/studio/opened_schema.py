@@ -16,6 +16,7 @@ from dpublish.data.schema_file import SchemaColumns, parse_schema, read_columns
 from dpublish.data.schema_text import digest, replace_schema, require_sound
 from dpublish.errors import DPublishError, InvalidParameter, InvalidSchema, require_known
 from dpublish.planning.start_files import ANSWERS
+from dpublish.studio.code_files import find_codes
 from dpublish.studio.desk import SCHEMAS, Desk
 
 _SAVING = Lock()
@@ -109,7 +110,8 @@ class OpenedSchema:
         known = set(_files(self.text))
         for name in _files(text):
             if name not in known:
-                self.desk.file(os.path.relpath(self.path.parent / name, self.desk.files.resolve()))
+                within = os.path.relpath(self.path.parent / name, self.desk.files.resolve())
+                find_codes(self.desk, within)
 
 
 def _plain(text: str) -> dict[str, Any]:

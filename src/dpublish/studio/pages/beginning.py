@@ -15,6 +15,7 @@ from dpublish.planning.start_files import look, save_answers, write_all
 from dpublish.planning.start_steps import NONE, WHY_NOT_READ
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.studio.begun import REVIEW, STAGES, Begun, start_files
+from dpublish.studio.code_files import list_codes
 from dpublish.studio.desk import TABLES
 from dpublish.studio.looks import Look, start_look
 from dpublish.studio.uploads import keep_upload
@@ -144,7 +145,7 @@ def _ask(
         task=task,
         goal_columns=columns,
         form=visit.form,
-        code_files=visit.desk.list_files(CODE_ENDINGS),
+        code_files=list_codes(visit.desk),
         code_endings=CODE_ENDINGS,
     )
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from dpublish.data.code_list import CODE_ENDINGS
 from dpublish.data.column import Column, NumberColumn
 from dpublish.data.date_column import DateColumn
 from dpublish.data.periods import PERIODS
@@ -14,6 +13,7 @@ from dpublish.data.schema import KINDS, MISSING_RULES
 from dpublish.data.schema_text import with_column
 from dpublish.data.taxonomy_edit import can_draw
 from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.studio.code_files import list_codes
 from dpublish.studio.column_form import field_of, read_fields, write_fields
 from dpublish.studio.opened_schema import OpenedSchema
 from dpublish.studio.visit import Page, Visit
@@ -69,7 +69,7 @@ def check(visit: Visit) -> Response:
 def remove(visit: Visit) -> Response:
     """Remove a column from the schema; the table keeps it, and releases do not read it."""
     opened = OpenedSchema.open(visit.desk, visit.given("schema"))
-    name = visit.given("column")
+    name = visit.form.get("column", "")
     opened.declared(name)
     opened.save(with_column(opened.text, name, None), seen=visit.given("digest"))
     return visit.go(f"/schemas/{opened.name}")
@@ -87,7 +87,7 @@ def levels(column: Column) -> list[tuple[int, int, str]]:
 
 
 def _declared(visit: Visit, opened: OpenedSchema) -> Mapping[str, Any]:
-    return {} if visit.form.get("is_new") else opened.declared(visit.given("column"))
+    return {} if visit.form.get("is_new") else opened.declared(visit.form.get("column", ""))
 
 
 def _text(visit: Visit, opened: OpenedSchema, declared: Mapping[str, Any]) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _show(
         kinds=KINDS,
         rules=MISSING_RULES,
         periods=PERIODS,
-        code_files=visit.desk.list_files(CODE_ENDINGS),
+        code_files=list_codes(visit.desk),
         dates=[each.name for each in opened.columns.found if isinstance(each, DateColumn)],
         proposal=propose(name) if name else None,
         digest=visit.form.get("digest", opened.digest),

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from dpublish.data.code_list import CODE_ENDINGS, read_code_list
 from dpublish.data.column import Column
+from dpublish.data.fact_counts import stated_facts
 from dpublish.data.publication import Publication
 from dpublish.data.schema_text import with_head, with_publication
 from dpublish.data.taxonomy_edit import can_draw
@@ -62,15 +63,17 @@ def show_schema(visit: Visit, opened: OpenedSchema, problem: str = "") -> Respon
     except DPublishError as error:
         problem, rows = problem or str(error), None
     plain = {} if rows is None else opened.plain
+    fault = "" if rows is None else opened.problem
     return visit.show(
         "schema.html",
         code=422 if visit.form else 200,
         opened=opened,
         rows=rows,
-        problem=problem or ("" if rows is None or any(r.fault for r in rows) else opened.problem),
+        problem=problem or ("" if any(row.fault for row in rows or ()) else fault),
+        is_complete=rows is not None and not fault,
         head={name: _typed(visit, name, plain) for name in _HEAD},
         words={name: _typed(visit, name, plain.get("publication", {})) for name in _WORDS},
-        facts=[*plain.get("impossible", ()), *plain.get("totals", ())],
+        facts=[] if fault or rows is None else stated_facts(opened.read()),
         tables=visit.desk.list_tables(),
     )
 
