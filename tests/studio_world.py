@@ -127,9 +127,17 @@ class Client:
         session = self.world.access.session(name)
         return "" if session is None else session.csrf
 
+    def look(self, path):
+        """Follow the page of what is learned from rows until it shows it, which it does once."""
+        assert path.startswith("/looks/"), path
+        return self._follow(path)
+
     def wait(self, path):
         """Follow a page of work until it has ended."""
         assert path.startswith("/work/"), path
+        return self._follow(path)
+
+    def _follow(self, path):
         for _ in range(600):
             answer = self.get(path)
             if "data-events" not in answer.text:

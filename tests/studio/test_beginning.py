@@ -2,6 +2,7 @@
 
 import tomllib
 
+import duckdb
 import pytest
 
 from dpublish.data.schema_file import load_schema
@@ -14,6 +15,7 @@ from studio_world import CANARY
 
 HEADER = "age,sex,patient_id,notes,ward,{{7*7}},<script>alert(1)</script>"
 TABLE = f"{HEADER}\n31,F,p-77,{CANARY},{CANARY},1,2\n"
+TABLES = {"stays.csv", "visits.parquet", "visits.toml"}
 STAGES = {
     "table": {
         "row": "a stay",
@@ -204,14 +206,31 @@ def test_codes_are_uploaded_and_named_within_the_folder(stays):
 def test_values_are_seen_by_the_owner_alone_and_once(stays):
     client = stays.client()
     sent = client.post("/begin/peek", {"data": "stays.csv"})
-    page = wait_for_look(client, sent.goes_to)
+    page = client.look(sent.goes_to)
     assert "NOT PRIVATE" in page.text
     assert CANARY in page.text
     assert page.headers["cache-control"] == "no-store"
     assert CANARY not in client.get(sent.goes_to).text  # a reload shows nothing
     reader = stays.client("reader")
     assert reader.get(sent.goes_to).status == 403
-    assert not (stays.folder / "stays.init.toml").exists()
+    written = {path.name for path in stays.folder.rglob("*") if path.is_file()}
+    assert written == {"books.db", "studio.db", *TABLES}
+    for name in written - TABLES:
+        path = next(stays.folder.rglob(name))
+        assert CANARY.encode() not in path.read_bytes()
+
+
+def test_a_table_of_a_database_is_asked_for(world):
+    with duckdb.connect(str(world.folder / "clinic.duckdb")) as database:
+        database.execute("create table stays (age int, sex text)")
+        database.execute("create table people (age int)")
+    client = world.client()
+    page = client.get("/begin/steps", data="clinic.duckdb")
+    assert "tables: people, stays" in page.text
+    assert '<option value="clinic.duckdb" selected>' in page.text
+    page = client.get("/begin/steps", data="clinic.duckdb", table="stays")
+    assert 'name="table" value="stays"' in page.text
+    assert "sex" in page.text
 
 
 def test_a_table_is_uploaded_whole_under_its_own_name(world):
@@ -268,11 +287,3 @@ def test_a_goal_that_cannot_be_met_is_asked_again(stays):
     page = client.get("/begin/steps", data="stays.csv")
     assert page.status == 422
     assert "What for?" in page.text
-
-
-def wait_for_look(client, path):
-    for _ in range(400):
-        page = client.get(path)
-        if "data-events" not in page.text:
-            return page
-    raise AssertionError(f"{path} did not end")

@@ -72,14 +72,6 @@ def draw(client, column, drawn, path="/schemas/taxonomy", **fields):
     return client.post(path, sent | {"tree": json.dumps(drawn)} | fields)
 
 
-def wait_for_look(client, path):
-    for _ in range(400):
-        page = client.get(path)
-        if "data-events" not in page.text:
-            return page
-    raise AssertionError(f"{path} did not end")
-
-
 def test_schemas_are_listed_with_their_state(own, client):
     (own.folder / "draft.toml").write_text(DRAFT)
     (own.folder / "broken.toml").write_text("a = ")
@@ -361,7 +353,7 @@ def test_readers_see_schemas_and_change_nothing(own):
 
 def test_a_comparison_is_stamped_and_shown_once(own, client):
     sent = client.post("/schemas/compare", {"schema": "visits.toml", "data": "visits.parquet"})
-    page = wait_for_look(client, sent.goes_to)
+    page = client.look(sent.goes_to)
     assert "NOT PRIVATE" in page.text
     assert "1 value (0.11 %) is not listed" in page.text
     assert "900" in page.text

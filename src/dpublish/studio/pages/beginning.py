@@ -22,9 +22,16 @@ from dpublish.studio.uploads import keep_upload
 from dpublish.studio.visit import Page, Visit, address
 
 
-def begin(visit: Visit) -> Response:
+def begin(visit: Visit, problem: str = "") -> Response:
     """Show the tables that there are, and the form that uploads one."""
-    return visit.show("begin.html", tables=visit.desk.list_tables(), endings=TABLES)
+    return visit.show(
+        "begin.html",
+        code=422 if problem else 200,
+        tables=visit.desk.list_tables(),
+        endings=TABLES,
+        asked={name: visit.query.get(name, "") for name in ("data", "dataset", "table")},
+        problem=problem,
+    )
 
 
 def upload(visit: Visit) -> Response:
@@ -41,10 +48,13 @@ def upload(visit: Visit) -> Response:
 
 def steps(visit: Visit) -> Response:
     """Show the next queries, or those of a group that is asked for; at the end, the review."""
-    files = start_files(visit.desk, visit.given("data"), *_named(visit))
-    if files.schema.exists() and not files.answers.exists():
-        return visit.go("/begin/done", data=visit.given("data"), dataset=files.dataset)
-    begun = _begun(visit)
+    try:
+        files = start_files(visit.desk, visit.given("data"), *_named(visit))
+        if files.schema.exists() and not files.answers.exists():
+            return visit.go("/begin/done", data=visit.given("data"), dataset=files.dataset)
+        begun = _begun(visit)
+    except DPublishError as error:  # such as a database of several tables
+        return begin(visit, str(error))
     stage = visit.query.get("stage", "")
     if not begun.may_open(stage):
         stage = begun.stage
