@@ -118,6 +118,16 @@ def test_what_cannot_be_changed_is_refused_with_the_lines_to_write():
         with_column(text, "cost", {"kind": "integer", "bounds": [0, 5]})
 
 
+@pytest.mark.parametrize("text", ["a = ", "columns = 3\n", "publication = 3\ncolumns = 3\n"])
+def test_what_is_no_schema_is_refused(text):
+    for change in (
+        lambda: with_column(text, "cost", {"kind": "numeric"}),
+        lambda: with_publication(text + "publication = 4\n", {"title": "x"}),
+    ):
+        with pytest.raises(InvalidSchema):
+            change()
+
+
 def test_the_head_and_the_words_for_publication_change_alone():
     edited = with_head(TEXT, {"name": "stays", "unit": "patient", "unit_name": None})
     assert changed(edited)[0] == ['name = "stays"   # two blanks before it', 'unit = "patient"']

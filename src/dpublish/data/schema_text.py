@@ -57,8 +57,8 @@ def with_column(text: str, column: str, keys: Mapping[str, Any] | None) -> str:
     bins = 24
     <BLANKLINE>
     """
-    wanted = tomllib.loads(text)
-    declared = wanted.setdefault("columns", {})
+    wanted = _load(text)
+    declared = _table(wanted, "columns")
     blocks = _blocks(text)
     if keys is None:
         declared.pop(column, None)
@@ -67,9 +67,7 @@ def with_column(text: str, column: str, keys: Mapping[str, Any] | None) -> str:
     declared[column] = dict(keys)
     path: _Path = ("columns", column)
     inline = next((block for block in blocks if block.path == path[:1]), None)
-    if inline is not None and any(
-        found[0] == column for found in map(_said, inline.lines) if found
-    ):
+    if inline is not None and column in _keys(inline.lines):
         inline.lines = _set(inline.lines, {column: dict(keys)})
     else:
         blocks = _with_changes(blocks, path, changes)
@@ -123,15 +121,29 @@ def require_sound(text: str, before: str, folder: Path, column: str | None = Non
 
 
 def _with_keys(text: str, path: _Path, changes: Mapping[str, Any]) -> str:
-    wanted = tomllib.loads(text)
+    wanted = _load(text)
     given = {key: value for key, value in changes.items() if value is not None}
     if path and not given and path[0] not in wanted:
         return text
-    table = wanted.setdefault(path[0], {}) if path else wanted
+    table = _table(wanted, path[0]) if path else wanted
     for key in changes:
         table.pop(key, None)
     table.update(given)
     return _checked(_with_changes(_blocks(text), path, changes), wanted, path, given)
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as failure:
+        raise InvalidSchema(f"the file is not TOML ({failure}); change it as text") from None
+
+
+def _table(plain: dict[str, Any], key: str) -> dict[str, Any]:
+    found = plain.setdefault(key, {})
+    if not isinstance(found, dict):
+        raise InvalidSchema(f"{key} is no table in this file; change it as text")
+    return found
 
 
 def _checked(blocks: list[_Block], wanted: Any, path: _Path, keys: Mapping[str, Any]) -> str:
@@ -188,7 +200,7 @@ def _blocks(text: str) -> list[_Block]:
 def _header(line: str) -> _Path:
     """Return the path that a header names; one of a list of tables is nothing to change."""
     path: list[str] = []
-    plain: Any = tomllib.loads(line)
+    plain: Any = _load(line)
     while isinstance(plain, dict) and plain:
         name, plain = next(iter(plain.items()))
         path.append(name)
@@ -199,7 +211,7 @@ def _said(line: str) -> tuple[str, Any] | None:
     """Return the key of a line and its value; None for a header, a comment or a blank."""
     if line.lstrip().startswith(("[", "#")) or not line.strip():
         return None
-    return next(iter(tomllib.loads(line).items()))
+    return next(iter(_load(line).items()))
 
 
 def _keys(lines: Sequence[str]) -> set[str]:
@@ -212,8 +224,9 @@ def _with_changes(blocks: list[_Block], path: _Path, changes: Mapping[str, Any])
     kept = [
         block
         for block in blocks
-        if not (depth and block.path[:depth] == path and block.path[depth : depth + 1])
-        or block.path[depth] not in changes  # a value that is a table of its own
+        if not depth  # what follows the head are tables, which stay
+        or block.path[:depth] != path
+        or not changes.keys() & set(block.path[depth : depth + 1])  # a value in a table of its own
     ]
     own = next((block for block in kept if block.path == path), None)
     if own is None:
