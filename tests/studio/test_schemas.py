@@ -58,7 +58,7 @@ def text_of(world, name="visits.toml"):
 
 
 def change(client, **fields):
-    digest = client.get("/schemas/column", schema="visits.toml", column="age").field("digest")
+    digest = client.get("/schemas/text", schema="visits.toml").field("digest")
     return client.post("/schemas/column", AGE | ANSWERED | {"digest": digest} | fields)
 
 
@@ -274,6 +274,46 @@ def test_other_files_are_not_opened_or_written(own, client, name):
     ]
     assert {answer.status for answer in answers[:-1]} <= {404, 422}
     assert not any("root:" in answer.text for answer in answers)
+
+
+DATED = """\
+[columns.admitted]
+kind = "date"
+bounds = [2023-01-01, 2024-12-31]  # the period
+bins = "month"
+
+[columns.weekday]
+from = "admitted"
+part = "weekday"
+"""
+
+
+def test_dates_and_their_parts_are_changed_like_others(own, client):
+    (own.folder / "visits.toml").write_text(DATED)
+    page = client.get("/schemas/column", schema="visits.toml", column="admitted")
+    assert 'value="2024-12-31"' in page.text
+    assert "Edit its taxonomy" not in page.text
+    given = {"column": "admitted", "kind": "date", "low": "2023-01-01", "high": "2024-12-31"}
+    assert change(client, **given | {"bins": "month"}).status == 303
+    assert text_of(own) == DATED
+    assert change(client, **given | {"bins": "quarter", "format": "%d.%m.%Y"}).status == 303
+    assert "bounds = [2023-01-01, 2024-12-31]  # the period" in text_of(own)
+    item = load_schema(own.folder / "visits.toml")["admitted"]
+    assert (item.size, item.format) == (8, "%d.%m.%Y")
+    bare = dict.fromkeys(ANSWERED, "") | {"column": "weekday", "kind": "", "from": "admitted"}
+    assert change(client, **bare | {"part": "month"}).status == 303
+    assert 'part = "month"' in text_of(own)
+    refused = client.get("/schemas/taxonomy", schema="visits.toml", column="admitted")
+    assert "levels of the calendar" in refused.text
+
+
+def test_what_the_name_of_a_column_says_can_be_taken_over(own, client):
+    (own.folder / "visits.toml").write_text(DRAFT)
+    asked = {"schema": "visits.toml", "column": "age"}
+    assert "take=proposal" in client.get("/schemas/column", **asked).text
+    page = client.get("/schemas/column", **asked, take="proposal")
+    assert 'value="0, 5, 10, 15' in page.text
+    assert text_of(own) == DRAFT
 
 
 # ---- taxonomies
