@@ -136,12 +136,11 @@ def test_pages_are_sound_on_every_window(world, visit, screenshots):
     for look in ("light", "dark", "phone"):
         reader = visit(look)
         page = reader.open(f"{world.origin}/enter?token={world.access.make_token('owner')}")
-        for path in PAGES:
+        for path in PAGES if look != "dark" else (WARD, DRAFT):
             page.goto(world.origin + path)
             name = path.strip("/").replace("/", "-").partition("?")[0]
             page.screenshot(path=screenshots / f"studio-{name}-{look}.png", full_page=True)
             assert sideways(page) == 0, path
             assert look != "phone" or broken_words(page) == [], path
-            if look == "light" or path in (WARD, DRAFT):  # what else differs is in these
-                assert violations(page) == [], path
+            assert look == "phone" or violations(page) == [], path
         assert reader.refused == []

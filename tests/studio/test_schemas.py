@@ -423,8 +423,9 @@ def test_bounds_are_measured_once_and_entered(own, client):
     assert own.spent() == 0
     first, second = (client.post("/schemas/bounds", sent) for _ in range(2))
     assert first.goes_to == second.goes_to
-    done = client.wait(first.goes_to)
-    assert "Open it" in done.text
+    client.wait(first.goes_to)
+    assert client.get(first.goes_to.replace("/work/", "/looks/")).status == 410  # it is no look
+    assert "Open it" in client.get(first.goes_to).text
     assert own.spent() == 0.5
     assert load_schema(own.folder / "visits.toml")["age"].bounds[0] == 0
     assert (own.folder / "releases" / "ages" / "release.json").exists()

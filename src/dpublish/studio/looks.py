@@ -45,9 +45,10 @@ def show_look(visit: Visit) -> Response:
     state = job.state  # read once: the work may end while the page is written
     if state != "done":
         return visit.show("look.html", job=job, is_running=state == "running", is_gone=False)
-    found, job.result = job.result, None
+    found = job.result
     if not isinstance(found, Look):
         return visit.show("look.html", code=410, job=job, is_running=False, is_gone=True)
+    job.result = None
     return visit.show(found.template, back=job.back, **found.content)
 
 
