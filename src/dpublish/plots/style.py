@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from math import floor, isfinite, log10
+from threading import RLock
 from typing import Any, NamedTuple
 
 INK, PALE, GRID = "#1f5f8b", "#9dc3dd", "#e3e6e8"
@@ -49,6 +50,8 @@ KEPT = "kept"
 _KEPT: ContextVar[list[Any] | None] = ContextVar("_KEPT", default=None)
 _PADDING = 0.15  # inches around a drawing that is cut to fit; a browser's letters may be wider
 _LARGEST_ZOOM = 1.6  # of a small drawing on a wide page
+_ONE_AT_A_TIME = RLock()
+"""Matplotlib keeps its style for the whole process, so only one thread may be drawing."""
 
 
 def can_draw() -> bool:
@@ -111,10 +114,13 @@ def _figure_class() -> Any:
 def drawing(
     size: tuple[float, float], *, panels: int = 1, columns: int = 1, shares_scale: bool = False
 ) -> Iterator[Drawing]:
-    """Open a drawing of `size` inches with so many panels; what is drawn follows the style."""
+    """Open a drawing of `size` inches with so many panels; what is drawn follows the style.
+
+    Other threads that want to draw wait until it is closed.
+    """
     import matplotlib as mpl
 
-    with mpl.rc_context(_RULES):
+    with _ONE_AT_A_TIME, mpl.rc_context(_RULES):
         figure = _figure_class()(figsize=size, layout="constrained")
         rows = -(-panels // columns)
         grid = figure.subplots(
