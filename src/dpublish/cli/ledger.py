@@ -1,7 +1,5 @@
 """`dpublish ledger`: keep the books."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +8,6 @@ from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
 from dpublish.cli.release_schedule import say_schedule
-from dpublish.core.folder.folder import differences, folder_hash, load
 from dpublish.errors import (
     CorruptRelease,
     InputError,
@@ -21,11 +18,14 @@ from dpublish.errors import (
 from dpublish.ledger.account import GrantStatus, Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
-from dpublish.methods.streams.folder import is_stream
 from dpublish.planning.schedule import PERIODS, plan_releases
-from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
-from dpublish.privacy.receipt import Receipt
+from dpublish.publishing.recording import (
+    Compared,
+    checked_receipts,
+    compare_releases,
+    record_release,
+)
 
 _path = click.argument("path", shell_complete=complete_ledgers)
 
@@ -273,14 +273,12 @@ def plan_releases_of(
 @click.argument("release", shell_complete=complete_files)
 def record(path: str, release: str) -> None:
     """Enter a release whose command was interrupted."""
-    receipt = load(release).receipt
     with Ledger(path) as books:
-        grant, _ = _paid_by(books, release, receipt)
-        if _is_recorded(books, release, receipt):
-            say(f"{release} is entered already, under entry {grant.entry:,}")
-            return
-        books.publish(grant, receipt.release_id, folder_hash(Path(release)))
-    say(f"entered {release} under entry {grant.entry:,}")
+        done = record_release(books, release)
+    if done.is_new:
+        say(f"entered {release} under entry {done.entry:,}")
+    else:
+        say(f"{release} is entered already, under entry {done.entry:,}")
 
 
 @ledger.command()
@@ -308,14 +306,11 @@ def verify(
     anchor, the receipts of releases, a head hash.  With --release, also that a release is the
     one that was recorded; files that were changed, are missing or were added are named.
     """
-    found = {folder: _receipt_of(folder) for folder in releases}
+    receipts = checked_receipts(releases)
     with Ledger(path) as books:
         result = books.verify(expected_head=head, anchor_file=anchor)
-        known = {entry.number: entry.hash for entry in books.entries()}
-        checked = _Checked()
-        for folder, receipt in found.items():
-            if _shows(checked, path, folder, receipt, known) and not _ledger_problems(result):
-                _check_release(checked, books, folder, receipt)
+        in_order = not _ledger_problems(result)
+        checked = compare_releases(books, path, receipts, is_in_order=in_order)
     problems = [*result.problems, *checked.contradictions, *checked.problems]
     compared = [*result.compared, *checked.compared]
     if as_json:
@@ -340,53 +335,11 @@ _COMPARED_WITH_NOTHING = (
 )
 
 
-@dataclass
-class _Checked:
-    """What comparing releases with the ledger has shown."""
-
-    contradictions: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    unrecorded: list[str] = field(default_factory=list)
-    compared: list[str] = field(default_factory=list)
-
-
-def _shows(
-    checked: _Checked, path: str, folder: str, receipt: Receipt, known: dict[int, str]
-) -> bool:
-    """Compare the entry that a receipt shows with the ledger's, if it shows one."""
-    if receipt.anchor is None:
-        return True
-    number, shown = receipt.anchor
-    if known.get(number) == shown:
-        checked.compared.append(f"the release {folder}, which shows entry {number}")
-        return True
-    has = "with another hash" if number in known else "and the ledger has none"
-    checked.contradictions.append(
-        f"{path} and {folder} contradict each other: {_head_file(folder)} shows entry {number}, "
-        f"{has}. Either the ledger was rewritten or set back to an older copy, or the release "
-        "was changed or is another ledger's; compare both with other releases, or with the anchor"
-    )
-    return False
-
-
-def _check_release(checked: _Checked, books: Ledger, folder: str, receipt: Receipt) -> None:
-    try:
-        if not _is_recorded(books, folder, receipt):
-            checked.unrecorded.append(folder)
-    except InvalidParameter as error:
-        checked.problems.append(f"{error} (see its {_head_file(folder)})")
-
-
-def _head_file(folder: str) -> str:
-    """Name the file of a release that holds its receipt."""
-    return "stream.json" if is_stream(Path(folder)) else "release.json"
-
-
 def _ledger_problems(result: Verification) -> list[str]:
     return [problem for problem in result.problems if problem != result.anchor_problem]
 
 
-def _require_trusted(path: str, result: Verification, checked: _Checked, *, is_named: bool) -> None:
+def _require_trusted(path: str, result: Verification, checked: Compared, *, is_named: bool) -> None:
     """Refuse what was found wrong, and blame the ledger, its anchor or the release for it."""
     if problems := _ledger_problems(result):
         every = (*problems, result.anchor_problem, *checked.contradictions, *checked.problems)
@@ -411,54 +364,3 @@ def _advise_anchor(path: str) -> str:
         f"bring it back, or set another one if it is lost for good: dpublish ledger anchor {path} "
         "FILE --lost"
     )
-
-
-def _receipt_of(folder: str) -> Receipt:
-    """Read the receipt of a release that is as it was published; name the files that are not."""
-    differences(folder).require_none(Path(folder))
-    return load(folder).receipt
-
-
-def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, GrantStatus]:
-    """Look up the grant that paid for a release; refuse a receipt that says otherwise."""
-    if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"{folder} was not paid for from any ledger")
-    grant = Grant(receipt.dataset, *receipt.anchor)
-    try:
-        status = books.grant_status(grant)
-    except InvalidParameter:
-        raise InvalidParameter(f"{folder} names a grant that the ledger did not make") from None
-    if status.epsilon != receipt.epsilon:
-        raise InvalidParameter(
-            f"{folder} claims epsilon {format_short(receipt.epsilon)}, "
-            f"but entry {grant.entry} debited {format_short(status.epsilon)}"
-        )
-    _require_levels_paid(folder, receipt, grant, status)
-    if status.hides != receipt.neighbors:
-        raise InvalidParameter(
-            f"{folder} claims to hide {receipt.neighbors.brief()}, but entry {grant.entry} paid "
-            f"to hide {status.hides.brief()}"
-        )
-    return grant, status
-
-
-def _require_levels_paid(folder: str, receipt: Receipt, grant: Grant, status: GrantStatus) -> None:
-    """Refuse a receipt by which some level pays more than was debited there."""
-    paid, claimed = dict(status.levels), dict(receipt.personal)
-    if paid and paid.keys() != claimed.keys():
-        raise InvalidParameter(f"{folder} has other levels than entry {grant.entry} debited")
-    for level, amount in claimed.items():
-        if amount > (debited := paid.get(level, status.epsilon)):
-            raise InvalidParameter(
-                f"{folder} claims epsilon {format_short(amount)} at level {format_short(level)}, "
-                f"but entry {grant.entry} debited {format_short(debited)} there"
-            )
-
-
-def _is_recorded(books: Ledger, folder: str, receipt: Receipt) -> bool:
-    _, status = _paid_by(books, folder, receipt)
-    if status.release_id is None:
-        return False
-    if (status.release_id, status.release_hash) != (receipt.release_id, folder_hash(Path(folder))):
-        raise InvalidParameter(f"{folder} is not the release that the ledger recorded")
-    return True

@@ -24,14 +24,7 @@ from dpublish.cli.output import (
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.cli.step_options import RecordSteps, step_options
-from dpublish.cli.stream_feed import (
-    files_in,
-    label_of,
-    listed,
-    require_source,
-    standard_input,
-    watched,
-)
+from dpublish.cli.stream_feed import listed, standard_input, watched
 from dpublish.core.folder.folder import is_signed
 from dpublish.core.folder.signing import SigningKey
 from dpublish.data.schema_file import load_schema
@@ -41,6 +34,7 @@ from dpublish.methods.streams.stream import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.streams.lease import LEASE_SECONDS
 from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.publishing.streams.snapshots import files_in, label_of, require_source
 from dpublish.publishing.streams.state import TakenOver
 from dpublish.publishing.streams.status import StreamStatus, stream_status
 

@@ -90,6 +90,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._threads: dict[str, Thread] = {}
         self._lock = Lock()
+        self._starting = Lock()
         self._slots = BoundedSemaphore(_AT_ONCE)
 
     def start(
@@ -112,6 +113,20 @@ class Jobs:
             self._threads[job.key] = thread
         thread.start()
         return job
+
+    def start_once(self, key: str, title: str, work: Work, *, back: str = "/") -> Job:
+        """Begin work under a key that says all it depends on, unless that is done or under way.
+
+        >>> jobs = Jobs()
+        >>> first = jobs.start_once("1 + 1", "add", lambda report: 1 + 1)
+        >>> jobs.start_once("1 + 1", "add", lambda report: 1 + 1) is first
+        True
+        """
+        with self._starting:
+            job = self.get(key)
+            if job is not None and job.state in ("running", "done"):
+                return job
+            return self.start(title, work, key=key, back=back)
 
     def find(self, key: str) -> Job:
         """Find work by its key."""

@@ -211,6 +211,11 @@ def manifest_name(folder: Path) -> str:
     return HEAD if layout is None else layout.manifest
 
 
+def head_name(folder: Path) -> str:
+    """Return the name of the file that holds a release's receipt."""
+    return next((name for name in _LAYOUTS if os.path.lexists(folder / name)), HEAD)
+
+
 def is_signed(path: str | Path) -> bool:
     """Return whether a release folder has a signature; says nothing of whose, or of what."""
     return has_file(Path(path), SIGNATURE)
