@@ -1,7 +1,7 @@
 """`dpublish stream`: publish a histogram of a changing table at every step."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
@@ -276,15 +276,10 @@ def _reported(operator: StreamOperator, key: SigningKey | None) -> Iterator[None
     """Write the report when the command ends, however it ends; leave a folder that is current."""
     was_signed = is_signed(operator.folder)
     try:
-        yield
-    except BaseException:
-        with suppress(DPublishError):  # what went wrong first is what has to be said
-            if not operator.is_folder_current:
-                operator.write_pages(key)
-            _say_if_unsigned(operator.folder, was_signed)
-        raise
-    operator.write_pages(key)
-    _say_if_unsigned(operator.folder, was_signed)
+        with operator.reporting(key):
+            yield
+    finally:
+        _say_if_unsigned(operator.folder, was_signed)
 
 
 def _say_if_unsigned(folder: Path, was_signed: bool) -> None:
