@@ -109,8 +109,8 @@ def _told(release: Release) -> dict[str, str]:
         "stamps": "; ".join(receipt.stamps),
         "version": receipt.package_version,
     }
-    found |= {f"setting {name}": _words(value) for name, value in receipt.settings.items()}
-    return found | {f"figure {name}": text for name, text in release.summary().items()}
+    found |= {f"set: {name}": _words(value) for name, value in receipt.settings.items()}
+    return found | {name: text for name, text in release.summary().items() if name not in found}
 
 
 def _words(value: object) -> str:

@@ -22,7 +22,7 @@ from dpublish.core.coverage import not_in_intervals
 from dpublish.core.folder.folder import folder_hash, load
 from dpublish.core.formulas import without_formulas
 from dpublish.core.query.examples import example_queries
-from dpublish.core.released import Release
+from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import DPublishError, InputError, InvalidParameter, require_count
 from dpublish.evaluation.predicted import predict_file
 from dpublish.methods.kmeans.choose_k import Validity, best_of, draw_validity, judge_clusters
@@ -112,7 +112,7 @@ def predict(visit: Visit) -> Response:
         except DPublishError as error:  # a path of a moment tells no one anything
             raise InvalidParameter(str(error).replace(str(path), shown)) from None
     if visit.form.get("to") in ("csv", "parquet"):
-        return _file(iter(table.to_batches()), f".{visit.form['to']}", f"{name}-predicted")
+        return _file(in_batches(table, BATCH_ROWS), f".{visit.form['to']}", f"{name}-predicted")
     return visit.show(
         "predict.html",
         name=name,
