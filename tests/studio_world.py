@@ -43,6 +43,15 @@ def write_files(folder, cap="5"):
         ledger.add("visits", cap=cap)
 
 
+def until(found, seconds=30):
+    """Wait until something is found, and return it."""
+    for _ in range(seconds * 50):
+        if value := found():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("it was not found")
+
+
 class Answer:
     """What the studio answered."""
 

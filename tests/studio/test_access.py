@@ -69,7 +69,11 @@ def test_readers_look_and_change_nothing(world):
     assert reader.get("/").status == 200
     assert reader.get("/datasets/visits").status == 200
     for page in PAGES:
-        path = page.path.replace("{name}", "visits").replace("{key}", "none")
+        path = (
+            page.path.replace("{name:path}", "visits")
+            .replace("{name}", "visits")
+            .replace("{key}", "none")
+        )
         if page.method == "POST":
             assert reader.post(path, {"cap": "9", "reason": "more"}).status == 403
         elif page.owner_only:

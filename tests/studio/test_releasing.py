@@ -1,9 +1,17 @@
 """A release is paid for once, whatever the browser does, and refusals cost nothing."""
 
+import socket
+import threading
+from urllib.parse import parse_qs, urlencode
+
 import pytest
 
 from dpublish import load
 from dpublish.ledger.ledger import Ledger
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.randomness import secure
+from dpublish.studio.wanted import Wanted
+from studio_world import until
 
 WANTED = {
     "dataset": "visits",
@@ -138,3 +146,49 @@ def test_a_killed_studio_does_not_repeat_what_it_was_asked(world, monkeypatch):
     assert client.post("/release", form(page)).goes_to == answer.goes_to
     assert len(begun) == 1
     assert "The studio stopped" in client.get("/").text
+
+
+def test_a_lost_connection_publishes_once(world):
+    client = world.client()
+    sent = urlencode(form(review(client)) | {"csrf": client.csrf})
+    head = (
+        f"POST /release HTTP/1.1\r\nHost: {world.host}\r\nOrigin: {world.origin}\r\n"
+        f"Cookie: {client.cookie}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {len(sent)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", world.port)) as connection:
+        connection.sendall((head + sent).encode())  # and no answer is waited for
+    key = parse_qs(sent)["key"][0]
+    until(lambda: world.studio.spends.find(key))
+    again = client.ask(
+        "POST",
+        "/release",
+        sent,
+        Origin=world.origin,
+        Content_Type="application/x-www-form-urlencoded",
+    )
+    client.wait(again.goes_to)
+    assert world.spent() == 0.5
+
+
+def test_a_stopped_release_publishes_nothing_and_says_what_was_debited(world, monkeypatch):
+    client = world.client()
+    reading, go_on = threading.Event(), threading.Event()
+
+    def publish_slowly(wanted, desk, output, progress):
+        with desk.open_ledger() as ledger:
+            hides = AddRemoveRecord()
+            ledger.grant("visits", epsilon="0.5", purpose="ages", hides=hides, rng=secure())
+        reading.set()
+        go_on.wait(20)
+        progress(1, 2, "rounds")
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(Wanted, "publish", publish_slowly)
+    path = client.post("/release", form(review(client))).goes_to
+    assert reading.wait(20)
+    assert client.post(f"{path}/cancel").goes_to == path
+    go_on.set()
+    assert "It was stopped" in client.wait(path).text
+    assert "interrupted or running" in client.get("/datasets/visits").text
+    assert world.spent() == 0.5

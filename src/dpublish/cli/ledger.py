@@ -123,13 +123,23 @@ def copy(source: str, target: str, writers: tuple[str, ...], readers: tuple[str,
     help="Instead of a cap: levels to which each person's own epsilon is rounded down: 0.01,0.1,1.",
 )
 @click.option("--note", default="", help="A remark that the ledger keeps.")
-def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str) -> None:
+@click.option("--publisher", default="", help="Who publishes it; certificates show it.")
+@click.option("--contact", default="", help="Whom to ask: an e-mail or a web address.")
+def add(
+    path: str,
+    dataset: str,
+    cap: str | None,
+    levels: str | None,
+    note: str,
+    publisher: str,
+    contact: str,
+) -> None:
     """Give a dataset a cap on epsilon, or levels of it."""
     if cap is None and levels is None:
         raise InvalidParameter("name what may be spent: --cap 2.0, or --levels 0.01,0.1,1")
     numbers = [] if levels is None else levels.split(",")
     with Ledger(path) as books:
-        books.add(dataset, cap=cap, note=note, levels=numbers)
+        books.add(dataset, cap=cap, note=note, levels=numbers, publisher=publisher, contact=contact)
         status = books.status(dataset)
     if not status.levels:
         say(f"{dataset} may spend epsilon {cap} in all")
@@ -137,6 +147,27 @@ def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str)
     say(f"each person of {dataset} may spend their level in all: {levels}")
     first = format_short(status.levels[0].level)
     say(f"records whose own epsilon is below {first}, or missing, must not be in any release")
+
+
+@ledger.command()
+@_path
+@click.argument("dataset")
+@click.option("--publisher", help='Who publishes it; "" takes it back.')
+@click.option("--contact", help='Whom to ask: an e-mail or a web address; "" takes it back.')
+def describe(path: str, dataset: str, publisher: str | None, contact: str | None) -> None:
+    """State who publishes a dataset, and whom to ask.
+
+    Certificates and the owner's reports show it.  What is not named stays as it was.
+
+    \b
+    dpublish ledger describe books.db people --publisher "City of Example" --contact dp@example.org
+    """  # noqa: D301 - click keeps lines after it
+    if publisher is None and contact is None:
+        raise InvalidParameter("say what changes: --publisher, --contact, or both")
+    with Ledger(path) as books:
+        books.describe(dataset, publisher=publisher, contact=contact)
+        status = books.status(dataset)
+    _say_stated(status)
 
 
 @ledger.command(name="cap")
@@ -180,12 +211,7 @@ def show(path: str, dataset: str | None, exact: bool, as_json: bool) -> None:
             for status in statuses
         ],
     )
-    for status in statuses:
-        if status.window is not None:
-            say(
-                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
-                "snapshots; they are spent anew in every window, without end"
-            )
+    _say_remarks(statuses)
     for status in statuses:
         if status.levels:
             _show_levels(status)
@@ -200,6 +226,25 @@ def show(path: str, dataset: str | None, exact: bool, as_json: bool) -> None:
     if anchor is not None:
         say()
         say(f"anchor: {click.format_filename(anchor)}")
+
+
+def _say_remarks(statuses: list[Status]) -> None:
+    """Print what a table of amounts does not say of some datasets."""
+    for status in statuses:
+        if status.publisher or status.contact:
+            _say_stated(status)
+    for status in statuses:
+        if status.window is not None:
+            say(
+                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
+                "snapshots; they are spent anew in every window, without end"
+            )
+
+
+def _say_stated(status: Status) -> None:
+    """Print who publishes a dataset, and whom to ask."""
+    publisher, contact = status.publisher or "not stated", status.contact or "not stated"
+    say(f"{status.dataset}: publisher: {publisher}; contact: {contact}")
 
 
 def _plain(status: Status) -> dict[str, Any]:

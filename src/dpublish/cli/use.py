@@ -1,6 +1,5 @@
-"""`dpublish rows`, `count`, `predict` and `report`: use a release; all of it is free."""
+"""`dpublish rows`, `count` and `predict`: use a release; all of it is free."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,12 +15,10 @@ from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
 from dpublish.publishing.table_file import (
-    page_path,
     require_new_file,
     write_batches,
     write_table,
 )
-from dpublish.storage.files import write_text
 
 _MOST_BATCHES = 8192  # each is a row group of a Parquet file, which costs memory until its end
 
@@ -174,22 +171,3 @@ def predict(release: str, rows: str, output: str) -> None:
     write_table(predicted, path)
     name = predicted.column_names[-1]
     say(f"wrote {predicted.num_rows:,} rows with the column {name} to {output}")
-
-
-@click.command()
-@click.argument("release", shell_complete=complete_files)
-@click.option(
-    "-o",
-    "--output",
-    help="A new .html file; if absent RELEASE-report.html, which is replaced if it is there.",
-    shell_complete=complete_files,
-)
-def report(release: str, output: str | None) -> None:
-    """Write a release's page anew, beside its folder, which does not change; free."""
-    from dpublish.report.page import render_report
-
-    path = page_path(release, output, "report.html")
-    where = os.path.relpath(os.path.abspath(release), os.path.abspath(path.parent))
-    page = render_report(load(release), folder=where)
-    write_text(path, page, replaces=output is None)
-    say(f"wrote {path}")

@@ -1,10 +1,16 @@
 """Datasets: what each may spend, has spent and has left, and its releases in time."""
 
+from datetime import datetime
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple
+
 from starlette.responses import Response
 
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.ledger.account import Status
 from dpublish.ledger.ledger import Ledger
+from dpublish.privacy.epsilon import format_short
 from dpublish.studio.visit import Page, Visit
 
 
@@ -52,7 +58,7 @@ def dataset(visit: Visit) -> Response:
     for name in visit.desk.list_releases():
         if (release_id := _release_id(visit, name)) is not None:
             here[release_id] = name
-    return visit.show("dataset.html", status=status, here=here)
+    return visit.show("dataset.html", status=status, here=here, steps=_steps(status))
 
 
 def change_cap(visit: Visit) -> Response:
@@ -61,6 +67,32 @@ def change_cap(visit: Visit) -> Response:
     with visit.desk.open_ledger() as ledger:
         ledger.change_cap(name, visit.given("cap"), visit.given("reason"))
     return visit.go(f"/datasets/{name}")
+
+
+class Step(NamedTuple):
+    """A grant in the drawing of what was spent: where it begins, and how high it is by then."""
+
+    across: float
+    spent: float
+    text: str
+
+
+def _steps(status: Status) -> list[Step]:
+    """Place every grant by its time (0 to 100) and by the part of the cap spent with it."""
+    grants = [each for each in status.grants if each.window is None]
+    if len(grants) < 2 or not status.cap:
+        return []
+    times = [datetime.fromisoformat(each.time).timestamp() for each in grants]
+    begun, length = times[0], max(times[-1] - times[0], 1)
+    sums = accumulate(each.epsilon for each in grants)
+    return [
+        Step(
+            round(100 * (time - begun) / length, 2),
+            round(float(100 * min(spent / status.cap, Fraction(1))), 2),
+            f"{each.time[:10]}: {each.purpose}, ε {format_short(each.epsilon)}",
+        )
+        for time, spent, each in zip(times, sums, grants, strict=True)
+    ]
 
 
 def _status(visit: Visit) -> Status:
@@ -81,6 +113,6 @@ PAGES = (
     Page("/", home),
     Page("/ledger", create_ledger, "POST"),
     Page("/datasets", add, "POST"),
-    Page("/datasets/{name}", dataset),
-    Page("/datasets/{name}/cap", change_cap, "POST"),
+    Page("/datasets/{name:path}", dataset),
+    Page("/datasets/{name:path}/cap", change_cap, "POST"),
 )
