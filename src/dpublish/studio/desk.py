@@ -150,27 +150,27 @@ class Desk:
     def list_streams(self) -> list[tuple[str, str]]:
         """List the states of streams: beside the releases or among the files, and their names."""
         found = [
-            (place, path.name.removesuffix(STREAM))
-            for place, folder in self._places().items()
-            for path in _walk(folder, 1)
+            (folder, path.name.removesuffix(STREAM))
+            for folder, path_of in self._stream_folders().items()
+            for path in _walk(path_of, 1)
             if path.name.endswith(STREAM) and _NAME.fullmatch(path.name)
         ]
         return sorted(found)[:MOST_FILES]
 
-    def stream(self, place: str, name: str) -> Path:
+    def stream(self, folder: str, name: str) -> Path:
         """Find the state of a stream."""
-        path = self.new_stream(place, name)
+        path = self.new_stream(folder, name)
         if not path.is_file():
-            raise InputError(f"there is no stream {name!r} in {self._places()[place]}")
+            raise InputError(f"there is no stream {name!r} in {self._stream_folders()[folder]}")
         return path
 
-    def new_stream(self, place: str, name: str) -> Path:
+    def new_stream(self, folder: str, name: str) -> Path:
         """Name the state of a stream, which may be there already."""
         _require_name(name)
-        require_known("place", place, tuple(self._places()))
-        return self._within(self._places()[place], name + STREAM)
+        require_known("folder", folder, tuple(self._stream_folders()))
+        return self._within(self._stream_folders()[folder], name + STREAM)
 
-    def _places(self) -> dict[str, Path]:
+    def _stream_folders(self) -> dict[str, Path]:
         """Return where states of streams lie; the folders may be one and the same."""
         both = {BESIDE: self.releases, "files": self.files}
         return {BESIDE: self.releases} if self.releases == self.files else both

@@ -36,7 +36,7 @@ _PATIENCE = 30.0
 class Row(NamedTuple):
     """A stream as the list shows it; `problem` says why its state cannot be read."""
 
-    place: str
+    folder: str
     name: str
     status: StreamStatus | None = None
     problem: str = ""
@@ -44,18 +44,18 @@ class Row(NamedTuple):
 
 def streams(visit: Visit) -> Response:
     """List the streams whose states lie in the studio's folders."""
-    rows = [_row(visit, place, name) for place, name in visit.desk.list_streams()]
+    rows = [_row(visit, folder, name) for folder, name in visit.desk.list_streams()]
     return visit.show("streams.html", rows=rows)
 
 
 def stream(visit: Visit) -> Response:
     """Show one stream: its budget, its steps, what can be next, and what is wrong."""
-    place, name = visit.part("place"), visit.part("name")
-    status = stream_status(visit.desk.stream(place, name))
+    folder, name = visit.part("folder"), visit.part("name")
+    status = stream_status(visit.desk.stream(folder, name))
     found = _folder_of(visit, status)
     return visit.show(
         "stream.html",
-        place=place,
+        folder=folder,
         name=name,
         status=status,
         scope=_scope(status),
@@ -72,7 +72,7 @@ def stream(visit: Visit) -> Response:
 
 def counts_chart(visit: Visit) -> Response:
     """Draw the published counts over time."""
-    status = stream_status(visit.desk.stream(visit.part("place"), visit.part("name")))
+    status = stream_status(visit.desk.stream(visit.part("folder"), visit.part("name")))
     found = _folder_of(visit, status)
     figure = None if found is None else counts_over_time(found)
     if figure is None:
@@ -142,8 +142,8 @@ def send(visit: Visit) -> Response:
 
 def take_step(visit: Visit) -> Response:
     """Publish the next step from a file of the folder, once for each label."""
-    place, name = visit.part("place"), visit.part("name")
-    state, chosen = visit.desk.stream(place, name), visit.given("file")
+    folder, name = visit.part("folder"), visit.part("name")
+    state, chosen = visit.desk.stream(folder, name), visit.given("file")
     file, sign = visit.desk.file(chosen), visit.form.get("sign", "").strip()
     label = clean_label(visit.form.get("time", "").strip() or label_of(file))
     key = visit.desk.file(sign) if sign else None
@@ -154,10 +154,10 @@ def take_step(visit: Visit) -> Response:
         return {"said": _take(state, file, label, key, allow_new=allow_new)}
 
     job = visit.studio.jobs.start_once(
-        sha256(f"{place}/{name}/{label}".encode()).hexdigest()[:32],
+        sha256(f"{folder}/{name}/{label}".encode()).hexdigest()[:32],
         f"Step {label} of {name}",
         work,
-        back=f"/streams/{place}/{name}",
+        back=f"/streams/{folder}/{name}",
     )
     job.can_cancel = False  # a step that stops on demand could tell about the rows
     return visit.go(f"/work/{job.key}")
@@ -165,20 +165,20 @@ def take_step(visit: Visit) -> Response:
 
 def stop(visit: Visit) -> Response:
     """End a stream for good."""
-    place, name = visit.part("place"), visit.part("name")
-    state = visit.desk.stream(place, name)
+    folder, name = visit.part("folder"), visit.part("name")
+    state = visit.desk.stream(folder, name)
     if visit.form.get("confirm", "").strip() != name:
         raise InvalidParameter(f"type the name of the stream, {name}, to confirm")
     with StreamOperator.open(state, wait_seconds=_PATIENCE) as operator, operator.reporting():
         operator.stop()
-    return visit.go(f"/streams/{place}/{name}")
+    return visit.go(f"/streams/{folder}/{name}")
 
 
-def _row(visit: Visit, place: str, name: str) -> Row:
+def _row(visit: Visit, folder: str, name: str) -> Row:
     try:
-        return Row(place, name, stream_status(visit.desk.stream(place, name)))
+        return Row(folder, name, stream_status(visit.desk.stream(folder, name)))
     except DPublishError as error:
-        return Row(place, name, problem=str(error))
+        return Row(folder, name, problem=str(error))
 
 
 def _started(wanted: Wanted, visit: Visit, name: str, report: Progress) -> dict[str, str]:
@@ -242,8 +242,8 @@ PAGES = (
     Page("/streams/start", start_form, owner_only=True),
     Page("/streams/review", review, owner_only=True),
     Page("/streams/start", send, "POST"),
-    Page("/streams/{place}/{name}", stream),
-    Page("/streams/{place}/{name}/counts.svg", counts_chart),
-    Page("/streams/{place}/{name}/next", take_step, "POST"),
-    Page("/streams/{place}/{name}/stop", stop, "POST"),
+    Page("/streams/{folder}/{name}", stream),
+    Page("/streams/{folder}/{name}/counts.svg", counts_chart),
+    Page("/streams/{folder}/{name}/next", take_step, "POST"),
+    Page("/streams/{folder}/{name}/stop", stop, "POST"),
 )
