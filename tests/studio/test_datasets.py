@@ -67,6 +67,17 @@ def test_a_cap_changes_for_a_reason_only(world):
     assert "<dd>6</dd>" in client.get("/datasets/visits").text
 
 
+def test_publisher_and_contact_are_stated_and_kept(world):
+    client = world.client()
+    for publisher in ("City of Example", "Town of <Example>"):
+        sent = {"publisher": publisher, "contact": "dp@example.org"}
+        assert client.post("/datasets/visits/about", sent).goes_to == "/datasets/visits"
+    text = client.get("/datasets/visits").text
+    assert "Published by Town of &lt;Example&gt;; contact: dp@example.org." in text
+    assert "publisher: City of Example" in text  # what was entered before
+    assert client.post("/datasets/visits/about", {"publisher": "x" * 500}).status == 422
+
+
 def test_a_ledger_that_cannot_be_read_is_a_page_and_no_fault(world):
     (world.folder / "books.db").write_bytes(b"no ledger")
     answer = world.client().get("/")

@@ -13,6 +13,9 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.epsilon import format_short
 from dpublish.studio.visit import Page, Visit
 
+_OF_GRANTS = ("grant", "publish")
+"""Kinds of entries that stand in the list of what was spent."""
+
 
 def home(visit: Visit) -> Response:
     """Show all datasets; where there is no ledger yet, the form that makes one."""
@@ -47,18 +50,38 @@ def add(visit: Visit) -> Response:
             cap=cap or None,
             note=visit.form.get("note", "").strip(),
             levels=[each.strip() for each in levels.split(",") if each.strip()],
+            publisher=visit.form.get("publisher", "").strip(),
+            contact=visit.form.get("contact", "").strip(),
         )
     return visit.go(f"/datasets/{name}")
 
 
 def dataset(visit: Visit) -> Response:
     """Show one dataset: its account, and every grant with what became of it."""
-    status = _status(visit)
+    with visit.desk.open_ledger() as ledger:
+        status = ledger.status(visit.part("name"))
+        changes = [
+            event for event in ledger.history(status.dataset) if event.kind not in _OF_GRANTS
+        ]
     here = {}
     for name in visit.desk.list_releases():
         if (release_id := _release_id(visit, name)) is not None:
             here[release_id] = name
-    return visit.show("dataset.html", status=status, here=here, steps=_steps(status))
+    return visit.show(
+        "dataset.html", status=status, here=here, steps=_steps(status), changes=changes
+    )
+
+
+def describe(visit: Visit) -> Response:
+    """State who publishes a dataset, and whom to ask; certificates show it."""
+    name = visit.part("name")
+    with visit.desk.open_ledger() as ledger:
+        ledger.describe(
+            name,
+            publisher=visit.form.get("publisher", "").strip(),
+            contact=visit.form.get("contact", "").strip(),
+        )
+    return visit.go(f"/datasets/{name}")
 
 
 def change_cap(visit: Visit) -> Response:
@@ -95,11 +118,6 @@ def _steps(status: Status) -> list[Step]:
     ]
 
 
-def _status(visit: Visit) -> Status:
-    with visit.desk.open_ledger() as ledger:
-        return ledger.status(visit.part("name"))
-
-
 def _release_id(visit: Visit, name: str) -> str | None:
     from dpublish.core.folder.folder import load
 
@@ -114,5 +132,6 @@ PAGES = (
     Page("/ledger", create_ledger, "POST"),
     Page("/datasets", add, "POST"),
     Page("/datasets/{name:path}", dataset),
+    Page("/datasets/{name:path}/about", describe, "POST"),
     Page("/datasets/{name:path}/cap", change_cap, "POST"),
 )
