@@ -12,49 +12,24 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from dpublish import load, open_table, publish
-from dpublish.core.folder.folder import sign_folder
-from dpublish.core.folder.signing import SigningKey, create_key
-from dpublish.core.registry import make_method
+from dpublish import load
+from dpublish.core.folder.signing import create_key
 from dpublish.data.publication import Publication
 from dpublish.data.schema import Schema
 from dpublish.ledger.ledger import Ledger
 from dpublish.studio.pages import releases
-from studio_world import CANARY, SCHEMA, open_studio, write_files
+from releases_world import NAMES, make_release, make_releases
+from studio_world import CANARY, SCHEMA, open_studio
 
 HTML = "<script>alert(1)</script>"
-NAMES = ("wards", "table", "means", "points", "tree")
-METHODS = {
-    "wards": ("histogram", {"columns": "ward,ill"}),
-    "table": ("synth", {}),
-    "means": ("statistics", {"measures": "mean(age),count", "by": "ward"}),
-    "points": ("kmeans", {"columns": "age", "n_clusters": "3"}),
-    "tree": ("diffpid3", {"target": "ill"}),
-}
-
-
-def make_release(folder, name, method, settings, schema=SCHEMA):
-    """Publish a table of the world's folder, paid for by its ledger."""
-    made = make_method(method, settings)
-    source = folder / "visits.parquet"
-    with Ledger(folder / "books.db") as ledger:
-        table = open_table(source, schema, columns=made.reads(schema))
-        output = folder / "releases" / name
-        publish(made, table, output, ledger=ledger, dataset="visits", epsilon="1")
-        table.close()
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """One release of each kind that a page treats in a way of its own."""
     folder = tmp_path_factory.mktemp("published")
-    write_files(folder, cap="9")
-    (folder / "releases").mkdir()
-    for name, (method, settings) in METHODS.items():
-        make_release(folder, name, method, settings)
-    create_key(folder / "owner.key")
+    make_releases(folder)
     create_key(folder / "other.key")
-    sign_folder(folder / "releases" / "wards", SigningKey.read(folder / "owner.key"))
     return folder
 
 

@@ -6,24 +6,11 @@ import pytest
 
 from dpublish import load
 from dpublish.publishing.streams.status import stream_status
+from releases_world import STREAM as WANTED
+from releases_world import write_snapshots
 from studio_world import CANARY
 
-WANTED = {
-    "dataset": "visits",
-    "schema": "visits.toml",
-    "method": "per-snapshot",
-    "epsilon": "1",
-    "set-columns": "ward",
-    "set-horizon": "3",
-    "set-trust_rows": "true",
-}
 PAGE = "/streams/releases/days"
-
-
-def write_snapshots(folder, days=(1, 2, 3)):
-    for day in days:
-        wards = ["north"] * 100 * day + ["south"] * 40 + [CANARY]
-        pq.write_table(pa.table({"ward": wards}), folder / f"2024-05-0{day}.parquet")
 
 
 def review(client, **changes):
