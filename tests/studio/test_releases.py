@@ -15,7 +15,7 @@ import pytest
 from dpublish import load
 from dpublish.core.folder.signing import create_key
 from dpublish.data.publication import Publication
-from dpublish.data.schema import Schema
+from dpublish.data.schema import Schema, column
 from dpublish.ledger.ledger import Ledger
 from dpublish.studio.pages import releases
 from releases_world import NAMES, make_release, make_releases
@@ -314,20 +314,34 @@ def test_names_lead_nowhere_else(shared, name, page):
 
 
 def test_texts_of_a_stranger_are_only_texts(own):
-    column = SCHEMA["ill"]
-    schema = Schema(
-        (SCHEMA["age"], SCHEMA["ward"], column),
-        name="visits",
-        publication=Publication(title=HTML, description=HTML),
-    )
-    make_release(own.folder, "titled", "histogram", {"columns": "ill"}, schema)
+    wards = column("ward", "category", values=["north", HTML, "=1+1"], other="other")
+    stated = Publication(title=HTML, description=HTML, source=HTML)
+    schema = Schema((SCHEMA["age"], wards, SCHEMA["ill"]), name="visits", publication=stated)
+    make_release(own.folder, "titled", "histogram", {"columns": "ward"}, schema)
+    make_release(own.folder, "drawn", "synth", {"columns": "ward,ill"}, schema)
     client = own.client()
-    for page in ("", "/ask?q=", "/compare?with=wards", "/export", "/verify", "/rows?seed=1"):
-        answer = client.get(f"/releases/titled{page}")
-        assert answer.status == 200, page
-        assert HTML not in answer.text
+    for name in ("titled", "drawn"):
+        pages = (
+            "",
+            "/report",
+            "/ask?q=",
+            "/compare?with=wards",
+            "/export",
+            "/verify",
+            "/rows?seed=1",
+        )
+        for page in pages:
+            answer = client.get(f"/releases/{name}{page}")
+            assert answer.status == 200, page
+            assert HTML not in answer.text, page
     assert "&lt;script&gt;" in client.get("/releases/titled").text
-    assert HTML not in client.get("/releases").text
+    asked = client.get("/releases/titled/ask", q=f'ward = "{HTML}"')
+    assert 'class="answer"' in asked.text
+    assert HTML not in asked.text
+    for page in ("/releases", "/audit"):
+        assert HTML not in client.get(page).text
+    plain = client.get("/releases/drawn/rows.csv", n="2000", seed="1", plain="yes").text
+    assert '"\'=1+1"' in plain or "=1+1" not in plain
 
 
 def test_an_interrupted_release_is_entered_by_a_button(own):
