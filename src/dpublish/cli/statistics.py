@@ -90,6 +90,9 @@ def _say(release: StatisticsRelease, part: str, measure: str | None, *, totals: 
         say(f"{part}, by itself:")
     say_table(*statistics_rows(release, measure, totals=totals))
     percent = f"{100 * float(release.confidence):g} %"
-    say(f"{percent} intervals, for the statistic of these records after clipping to the bounds")
+    say(
+        f"{percent} confidence intervals, for the statistic of these records after clipping to "
+        "the bounds"
+    )
     if note := not_in_intervals(release.receipt):
         say(f"  note: {note}")
