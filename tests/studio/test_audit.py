@@ -92,6 +92,24 @@ def test_an_edited_entry_is_found(world):
     assert "The chain is whole" not in page.text
 
 
+@pytest.mark.parametrize("damage", ["gone", "cut off", "another file"])
+def test_a_damaged_anchor_is_told(world, damage):
+    with Ledger(world.folder / "books.db") as ledger:
+        ledger.set_anchor(world.folder / "books.anchor")
+    make_release(world.folder, "ill")
+    anchor = world.folder / "books.anchor"
+    assert "up to entry" in world.client().get("/audit").text
+    lines = anchor.read_text().splitlines(keepends=True)
+    if damage == "gone":
+        anchor.unlink()
+    else:
+        anchor.write_text("".join(lines[:2]) if damage == "cut off" else "else")
+    page = world.client().get("/audit")
+    assert page.status == 200
+    assert 'role="alert"' in page.text
+    assert "The chain is whole" not in page.text
+
+
 def test_a_changed_release_is_found(world):
     make_release(world.folder, "ill")
     (world.folder / "releases" / "ill" / "report.html").write_text("<b>changed</b>")

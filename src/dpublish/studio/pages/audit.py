@@ -14,8 +14,7 @@ from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.ledger.account import GrantStatus
 from dpublish.ledger.ledger import Ledger
-from dpublish.publishing.recording import compare_releases
-from dpublish.studio.pages.releases import PUBLIC_KEYS
+from dpublish.studio.pages.releases import PUBLIC_KEYS, Standing, standing_in
 from dpublish.studio.visit import Page, Visit
 
 
@@ -25,15 +24,15 @@ class Audited(NamedTuple):
     Attributes:
         name: Its folder.
         release: The release, if it opens.
-        problem: What is wrong with it; empty if nothing is.
-        state: What the ledger says: `recorded`, `not recorded`, `wrong` or `not compared`.
+        problem: Why it does not open; empty if it does.
+        standing: What the ledger says of it.
         signature: Who signed it, in words.
     """
 
     name: str
     release: Release | None
     problem: str
-    state: str
+    standing: Standing | None
     signature: str
 
 
@@ -75,7 +74,10 @@ def audit(visit: Visit) -> Response:
 
 def _agreeing(releases: Sequence[Audited]) -> tuple[str, ...]:
     """Say how many releases show an entry that the ledger has."""
-    number = sum(each.state in ("recorded", "not recorded") for each in releases)
+    number = sum(
+        each.standing is not None and each.standing.state in ("recorded", "open")
+        for each in releases
+    )
     if not number:
         return ()
     return (f"{number:,} release{'' if number == 1 else 's'} of the folder",)
@@ -105,19 +107,9 @@ def _audited(
         verify_folder(path).require_right()
         found = load(path)
     except DPublishError as error:
-        return Audited(name, None, str(error), "not compared", "")
-    compared = compare_releases(
-        ledger, visit.desk.shown_ledger, {str(path): found.receipt}, is_in_order=is_in_order
-    )
-    problem = "; ".join([*compared.contradictions, *compared.problems])
-    state = "recorded"
-    if problem:
-        state = "wrong"
-    elif not is_in_order or found.receipt.anchor is None:
-        state = "not compared"
-    elif compared.unrecorded:
-        state = "not recorded"
-    return Audited(name, found, problem, state, _signature(visit, name, keys))
+        return Audited(name, None, str(error), None, "")
+    standing = standing_in(ledger, visit, name, found, is_in_order=is_in_order)
+    return Audited(name, found, "", standing, _signature(visit, name, keys))
 
 
 def _signature(visit: Visit, name: str, keys: Mapping[str, PublicKey | str]) -> str:

@@ -12,6 +12,7 @@ from dpublish.core.folder.signing import PublicKey, named_key
 from dpublish.core.folder.verification import verify_folder
 from dpublish.core.released import Release
 from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.ledger.ledger import Ledger
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.privacy.meaning import two_sentences
 from dpublish.publishing.recording import compare_releases, record_release
@@ -206,16 +207,29 @@ def _standing(visit: Visit, name: str, found: Release) -> Standing:
     """Look up what the ledger of the studio says of a release."""
     if not visit.desk.has_ledger:
         return Standing("unknown", "the studio has no ledger to compare it with")
-    if found.receipt.anchor is None:
-        return Standing("unknown", "no ledger paid for it")
-    path = str(visit.desk.release(name))
     try:
         with visit.desk.open_ledger() as ledger:
-            compared = compare_releases(ledger, visit.desk.shown_ledger, {path: found.receipt})
+            return standing_in(ledger, visit, name, found)
+    except DPublishError as error:  # it cannot be opened
+        return Standing("wrong", str(error))
+
+
+def standing_in(
+    ledger: Ledger, visit: Visit, name: str, found: Release, *, is_in_order: bool = True
+) -> Standing:
+    """Compare a release with a ledger that is open, and in order or not."""
+    if found.receipt.anchor is None:
+        return Standing("unknown", "no ledger paid for it")
+    receipts = {str(visit.desk.release(name)): found.receipt}
+    shown = visit.desk.shown_ledger
+    try:
+        compared = compare_releases(ledger, shown, receipts, is_in_order=is_in_order)
     except DPublishError as error:
         return Standing("wrong", str(error))
     if not compared.is_right:
         return Standing("wrong", "; ".join([*compared.contradictions, *compared.problems]))
+    if not is_in_order:
+        return Standing("unknown", "not compared, because the ledger is not in order")
     entry = f"entry {found.receipt.ledger_entry:,}"
     if compared.unrecorded:
         return Standing("open", f"{entry} paid for it, but the ledger has not recorded it")
