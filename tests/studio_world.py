@@ -134,7 +134,7 @@ class Client:
 
     def wait(self, path):
         """Follow a page of work until it has ended."""
-        assert path.startswith("/work/"), path
+        assert path.startswith("/jobs/"), path
         return self._follow(path)
 
     def _follow(self, path):

@@ -422,7 +422,7 @@ def test_a_rehearsal_is_shown_in_the_plan_and_kept_nowhere(world):
     client = world.client()
     before = files(world.folder)
     key, back = rehearse(client, shares="[ward]\nnorth = 0.9", enough="relative <= 0.9")
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     shown = client.get(back)
     told = words(shown)
     assert "simulated: no private row was read" in told
@@ -452,7 +452,7 @@ def test_equal_rehearsals_are_computed_once(world, monkeypatch):
     client, reader = world.client(), world.client("reader")
     with ThreadPoolExecutor(4) as pool:
         ((key, back),) = set(pool.map(lambda _: rehearse(client), range(4)))
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     assert rehearse(client)[0] == key
     assert rehearse(client, tried="0.1,1", epsilon="0.7")[0] == key  # the plan's epsilon is no part
     assert len(counted) == 1
@@ -461,13 +461,13 @@ def test_equal_rehearsals_are_computed_once(world, monkeypatch):
     keys = {rehearse(client, **other)[0] for other in [*others, {"shares": "[ill]\nyes = 0.1"}]}
     assert len(keys | {key}) == 6
     for each in keys:
-        client.wait(f"/work/{each}")
+        client.wait(f"/jobs/{each}")
 
 
 def test_another_plan_does_not_show_it(world):
     client = world.client()
     key, _ = rehearse(client)
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     for other in ({"set-columns": "ill"}, {"schema": "none.toml"}, {"goal": "counts:ward"}):
         assert "rehearsed 2 times" not in words(see(client, **HISTOGRAM | other, rehearsal=key))
     assert "rehearsed 2 times" in words(see(client, **HISTOGRAM, rehearsal=key))
@@ -496,21 +496,21 @@ def test_a_rehearsal_goes_on_elsewhere_and_can_be_stopped(world, slow):
     key, back = rehearse(client)
     assert slow.wait(10)
     shown = client.get(back)
-    assert f'data-events="/work/{key}/events"' in shown.text
+    assert f'data-events="/jobs/{key}/events"' in shown.text
     assert "epsilon 0.1" in shown.text
     assert client.get("/").status == 200
     elsewhere = see(client)
     assert "Rehearsing histogram is under way" in words(elsewhere)
     assert links(elsewhere, "/plan?")[0]["rehearsal"] == key
     assert rehearse(client)[0] == key
-    client.post(f"/work/{key}/cancel")
-    client.wait(f"/work/{key}")
+    client.post(f"/jobs/{key}/cancel")
+    client.wait(f"/jobs/{key}")
     assert "It was stopped." in words(client.get(back))
     again, _ = rehearse(client)
     assert again == key
     assert not world.studio.jobs.get(key).is_over
-    client.post(f"/work/{key}/cancel")
-    client.wait(f"/work/{key}")
+    client.post(f"/jobs/{key}/cancel")
+    client.wait(f"/jobs/{key}")
     assert world.spent() == 0
 
 
@@ -522,9 +522,9 @@ def test_rehearsals_keep_no_release_waiting(world, slow):
     sent = client.post("/release", form | {"output": "wards", "confirm": "visits"})
     assert "Done." in client.wait(sent.goes_to).text
     for key in keys:
-        client.post(f"/work/{key}/cancel")
+        client.post(f"/jobs/{key}/cancel")
     for key in keys:
-        client.wait(f"/work/{key}")
+        client.wait(f"/jobs/{key}")
 
 
 def test_an_earlier_release_stands_in(world):
@@ -533,10 +533,10 @@ def test_an_earlier_release_stands_in(world):
     form = wanted | {"key": client.get("/release", **wanted).field("key")}
     client.wait(client.post("/release", form | {"output": "ages", "confirm": "visits"}).goes_to)
     key, back = rehearse(client, origin="release", release="ages")
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     assert "rows of an earlier release (histogram, epsilon 0.5)" in words(client.get(back))
     lacking, back = rehearse(client, origin="release", release="ages", **{"set-columns": "ill"})
-    client.wait(f"/work/{lacking}")
+    client.wait(f"/jobs/{lacking}")
     assert "has no column 'ill'" in words(client.get(back))
 
 
@@ -548,7 +548,7 @@ def test_a_public_table_stands_in_once_someone_says_that_it_is_public(world):
     assert refused.status == 422
     assert "confirm that public.csv is public" in words(refused)
     key, back = rehearse(client, is_public="yes", rows="80", **asked)
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     assert "if the table that stands in is public, as you state" in words(client.get(back))
 
 
@@ -603,7 +603,7 @@ def test_what_cannot_be_rehearsed_is_told_at_once(looked_at, changes, told):
 def test_what_a_rehearsal_refuses_stands_in_the_plan(looked_at, changes, told):
     owner = looked_at.client()
     key, back = rehearse(owner, **changes)
-    owner.wait(f"/work/{key}")
+    owner.wait(f"/jobs/{key}")
     shown = owner.get(back)
     assert told in words(shown)
     assert f'value="{html.escape(changes.get("tried", "0.1, 1"))}"' in shown.text
@@ -612,6 +612,6 @@ def test_what_a_rehearsal_refuses_stands_in_the_plan(looked_at, changes, told):
 def test_a_rehearsal_that_is_forgotten_is_missed(world):
     client = world.client()
     key, back = rehearse(client)
-    client.wait(f"/work/{key}")
+    client.wait(f"/jobs/{key}")
     del world.studio.jobs._jobs[key]
     assert "is not known any more" in words(client.get(back))

@@ -401,7 +401,7 @@ def test_a_comparison_is_stamped_and_shown_once(own, client):
     again = client.get(sent.goes_to)
     assert (again.status, "shown once and not kept" in again.text) == (410, True)
     assert "900" not in again.text
-    work = sent.goes_to.replace("/looks/", "/work/")
+    work = sent.goes_to.replace("/looks/", "/jobs/")
     assert "900" not in client.get(work).text
     assert own.client("reader").get(sent.goes_to).status == 403
     assert own.spent() == 0
@@ -424,7 +424,7 @@ def test_bounds_are_measured_once_and_entered(own, client):
     first, second = (client.post("/schemas/bounds", sent) for _ in range(2))
     assert first.goes_to == second.goes_to
     client.wait(first.goes_to)
-    assert client.get(first.goes_to.replace("/work/", "/looks/")).status == 410  # it is no look
+    assert client.get(first.goes_to.replace("/jobs/", "/looks/")).status == 410  # it is no look
     assert "Open it" in client.get(first.goes_to).text
     assert own.spent() == 0.5
     assert load_schema(own.folder / "visits.toml")["age"].bounds[0] == 0

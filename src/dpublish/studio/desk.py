@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dpublish.errors import InputError, InvalidParameter
+from dpublish.errors import InputError, InvalidParameter, require_known
 from dpublish.ledger.ledger import Ledger
 from dpublish.plots.style import shortened
 from dpublish.storage.address import is_address, shown_location
@@ -17,6 +17,10 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".duckdb", ".csv.gz"
 """How the names of files end that may hold a table."""
 SCHEMAS = (".toml",)
 KEYS = (".key",)
+STREAM = ".stream"
+"""How the names of files end that hold the state of a stream."""
+BESIDE = "releases"
+"""Where the studio puts the states of streams: beside the releases."""
 MOST_FILES = 500
 """At most so many files are offered; more make no list that one can read."""
 _DEPTH = 2
@@ -142,6 +146,34 @@ class Desk:
         if path.exists():
             raise InvalidParameter(f"the release {name} exists already; choose another name")
         return path
+
+    def list_streams(self) -> list[tuple[str, str]]:
+        """List the states of streams: beside the releases or among the files, and their names."""
+        found = [
+            (folder, path.name.removesuffix(STREAM))
+            for folder, path_of in self._stream_folders().items()
+            for path in _walk(path_of, 1)
+            if path.name.endswith(STREAM) and _NAME.fullmatch(path.name)
+        ]
+        return sorted(found)[:MOST_FILES]
+
+    def stream(self, folder: str, name: str) -> Path:
+        """Find the state of a stream."""
+        path = self.new_stream(folder, name)
+        if not path.is_file():
+            raise InputError(f"there is no stream {name!r} in {self._stream_folders()[folder]}")
+        return path
+
+    def new_stream(self, folder: str, name: str) -> Path:
+        """Name the state of a stream, which may be there already."""
+        _require_name(name)
+        require_known("folder", folder, tuple(self._stream_folders()))
+        return self._within(self._stream_folders()[folder], name + STREAM)
+
+    def _stream_folders(self) -> dict[str, Path]:
+        """Return where states of streams lie; the folders may be one and the same."""
+        both = {BESIDE: self.releases, "files": self.files}
+        return {BESIDE: self.releases} if self.releases == self.files else both
 
     def free_name(self, start: str) -> str:
         """Return the next free name of a release, such as `people-histogram-1`."""

@@ -120,8 +120,10 @@ class Jobs:
         thread.start()
         return job
 
-    def start_once(self, key: str, title: str, work: Work, *, back: str = "/") -> Job:
-        """Begin work aside, by a key that says all it depends on; not if it was begun before.
+    def start_once(
+        self, key: str, title: str, work: Work, *, back: str = "/", is_aside: bool = False
+    ) -> Job:
+        """Begin work by a key that says all it depends on, unless that is done or under way.
 
         >>> jobs = Jobs()
         >>> first = jobs.start_once("1 + 1", "add", lambda report: 1 + 1)
@@ -132,7 +134,7 @@ class Jobs:
             job = self.get(key)
             if job is not None and job.state in ("running", "done"):
                 return job
-            return self.start(title, work, key=key, back=back, is_aside=True)
+            return self.start(title, work, key=key, back=back, is_aside=is_aside)
 
     def find(self, key: str) -> Job:
         """Find work by its key."""

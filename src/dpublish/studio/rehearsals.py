@@ -104,7 +104,8 @@ class Rehearsing:
             )
 
         back = address("/plan", **replace(self.study.stated, rehearsal=key).query())
-        return jobs.start_once(key, f"Rehearsing {self.method.name}", work, back=back)
+        title = f"Rehearsing {self.method.name}"
+        return jobs.start_once(key, title, work, back=back, is_aside=True)
 
     def _options(self) -> dict[str, Any]:
         asked = self.asked

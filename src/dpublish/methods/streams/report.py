@@ -152,3 +152,8 @@ def _steps(release: StreamRelease) -> Listing:
         ],
         caption=f"The last {len(shown):,} of {len(release.records):,} steps; steps.jsonl has all.",
     )
+
+
+def counts_over_time(release: StreamRelease) -> Figure | None:
+    """Draw the count of all records over time; None before the first publication."""
+    return next(iter(_counts(release)), None)

@@ -15,7 +15,7 @@ from dpublish.data.taxonomy_edit import can_draw
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.studio.column_form import field_of
 from dpublish.studio.opened_schema import OpenedSchema, list_schemas
-from dpublish.studio.pages import columns, comparing, measuring, taxonomies
+from dpublish.studio.pages import checking, columns, measuring, taxonomies
 from dpublish.studio.uploads import keep_upload
 from dpublish.studio.visit import Page, Visit, address
 
@@ -182,7 +182,7 @@ PAGES = (
     Page("/schemas/codes", add_codes, "POST"),
     *columns.PAGES,
     *taxonomies.PAGES,
-    *comparing.PAGES,
+    *checking.PAGES,
     *measuring.PAGES,
     Page("/schemas/{file:path}", schema),
 )
