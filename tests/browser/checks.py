@@ -6,7 +6,10 @@ import re
 from browser.chromium import LOOKS, REVIEWED, Visit
 
 _SERIOUS = ("serious", "critical")
-_RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found))"
+_RUN = """async rules => {
+  const chosen = rules.length ? {runOnly: {type: 'rule', values: rules}} : {};
+  return JSON.stringify(await axe.run(document, {resultTypes: ['violations'], ...chosen}));
+}"""
 _BROKEN = """() => {
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
@@ -24,13 +27,16 @@ _BROKEN = """() => {
 }"""
 
 
-def violations(page):
-    """Run axe on a page: its serious and critical findings, each with the places it found."""
+def violations(page, *rules):
+    """Run axe on a page: its serious and critical findings, each with where it is.
+
+    With `rules`, such as "color-contrast", it looks for these only.
+    """
     from axe_playwright_python.base import AXE_SCRIPT
 
     # What is evaluated by the browser's protocol runs under any content security policy.
     page.evaluate(AXE_SCRIPT)
-    found = json.loads(page.evaluate(_RUN))
+    found = json.loads(page.evaluate(_RUN, list(rules)))
     return [
         f"{each['impact']} {each['id']}: {each['help']}: "
         + "; ".join(f"{node['target']} {node['html'][:120]}" for node in each["nodes"][:5])
