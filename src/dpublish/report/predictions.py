@@ -31,9 +31,9 @@ def accuracy_listing(
     return Listing(
         ["what predicts", "right, by the noisy counts", "at least", "at most"],
         rows,
-        "How many of the counted records get their own class. The bounds hold in 95 of 100 "
-        "releases, though the rules were made from the same noisy counts. They speak of this "
-        "table; records that are not in it may be harder to predict.",
+        "How many of the counted records get their own class. The noisy counts flatter rules that "
+        "were made from them; the bounds allow for that and hold in 95 of 100 releases. They speak "
+        "of this table; records that are not in it may be harder to predict.",
     )
 
 
