@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpublish.accuracy.classifiers import accuracy_bounds, largest_noise
+from dpublish.accuracy.classifiers import accuracy_bounds, largest_noise, majority_bounds
 from dpublish.accuracy.intervals import half_width
 from dpublish.randomness import plain_generator
 
@@ -71,3 +71,20 @@ def test_noise_that_is_hardly_there_leaves_the_counts():
     found = accuracy_bounds(np.array([[900, 100]]), np.array([0]), [700.0])
     assert found.estimate == 0.9
     assert found.high - found.low < 0.01
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_the_share_of_the_majority_is_bounded_more_sharply(classes):
+    rng = plain_generator(11)
+    missed, widths = 0, np.zeros(2)
+    for _ in range(RUNS):
+        true, noisy, _ = draw(rng, 0.5, classes)
+        most = noisy.sum(axis=0).argmax()
+        found = majority_bounds(noisy, [0.5] * GROUPS)
+        loose = accuracy_bounds(noisy, np.full(GROUPS, most), [0.5] * GROUPS)
+        assert found.estimate == loose.estimate
+        assert loose.low <= found.low <= found.high <= loose.high
+        widths += found.high - found.low, loose.high - loose.low
+        missed += not found.low <= true[:, most].sum() / true.sum() <= found.high
+    assert missed <= 0.05 * RUNS
+    assert widths[0] < 0.8 * widths[1]

@@ -64,9 +64,11 @@ def test_drawings_have_words_and_names_of_their_own(written, kind):
 def test_what_is_folded_is_printed_and_contents_lead_there(visit, written):
     page = visit().open(written("histogram"))
     assert not page.locator("#part-6").is_visible()
-    page.emulate_media(media="print")
+    page.emulate_media(media="print", color_scheme="dark")
     page.wait_for_function("document.querySelector('#part-6').checkVisibility()")
     assert page.locator("#part-6").bounding_box()["height"] > 40
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(255, 255, 255)", "paper is bright"
     page.emulate_media(media="screen")
     page.get_by_role("link", name="Settings").click()
     page.wait_for_function("document.querySelector('#part-6').closest('details').open")

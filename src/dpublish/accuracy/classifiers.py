@@ -16,7 +16,8 @@ from dpublish.accuracy.intervals import terms_half_width
 from dpublish.accuracy.noise_distribution import Terms, noise_survival
 from dpublish.types import IntArray
 
-_TOTAL_RISK = 0.2  # part of the risk for the number of records; the rest is for both sides
+_TOTAL_RISK = 0.2  # part of the risk for the number of records
+_SIDE_RISK = (1 - _TOTAL_RISK) / 2  # and for each side of what is right
 _TRIED = 24  # exponents of Chernoff's bound
 _LARGEST_PART = 0.9  # of the rate, the largest of them
 _FAR = 20.0  # noise so far out that it adds less than e^-20 of a moment is left out
@@ -47,16 +48,38 @@ def accuracy_bounds(
     >>> print(f"{found.estimate:.3f} {found.low:.3f} {found.high:.3f}")
     0.925 0.917 0.933
     """
-    risk = 1 - confidence
+    off = largest_noise(rates, counts.shape[1], (1 - confidence) * _SIDE_RISK)
+    right = float(counts[np.arange(len(counts)), predicted].sum())
+    return _bounds(right, off, counts, rates, confidence)
+
+
+def majority_bounds(
+    counts: IntArray, rates: Sequence[float], confidence: float = 0.95
+) -> AccuracyBounds | None:
+    """Bound the share of the class with the most noisy counts, as `accuracy_bounds` does.
+
+    One class for all groups is chosen among few, so that the bounds are those of every class.
+    """
+    risk = 2 * (1 - confidence) * _SIDE_RISK / counts.shape[1]
+    off = _sum_width(rates, 1, 1 - risk)
+    return _bounds(float(counts.sum(axis=0).max()), off, counts, rates, confidence)
+
+
+def _bounds(
+    right: float, off: float, counts: IntArray, rates: Sequence[float], confidence: float
+) -> AccuracyBounds | None:
     total = float(counts.sum())
-    each = np.repeat(np.asarray(rates, dtype=np.float64), counts.shape[1])
-    width = terms_half_width(Terms.gather(np.ones(each.size), each), 1 - risk * _TOTAL_RISK)
+    width = _sum_width(rates, counts.shape[1], 1 - (1 - confidence) * _TOTAL_RISK)
     if total - width <= 0:
         return None
-    right = float(counts[np.arange(len(counts)), predicted].sum())
-    off = largest_noise(rates, counts.shape[1], risk * (1 - _TOTAL_RISK) / 2)
     low, high = (right - off) / (total + width), (right + off) / (total - width)
     return AccuracyBounds(*(float(np.clip(part, 0, 1)) for part in (right / total, low, high)))
+
+
+def _sum_width(rates: Sequence[float], each: int, confidence: float) -> float:
+    """Bound the noise of the sum of so many counts of each group."""
+    repeated = np.repeat(np.asarray(rates, dtype=np.float64), each)
+    return terms_half_width(Terms.gather(np.ones(repeated.size), repeated), confidence)
 
 
 def largest_noise(rates: Sequence[float], classes: int, risk: float) -> float:

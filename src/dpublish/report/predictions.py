@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from dpublish.accuracy.classifiers import accuracy_bounds
+from dpublish.accuracy.classifiers import accuracy_bounds, majority_bounds
 from dpublish.report.section import Listing
 from dpublish.types import IntArray
 
@@ -24,7 +22,7 @@ def accuracy_listing(
     if found is None:
         return None
     most = int(counts.sum(axis=0).argmax())
-    always = accuracy_bounds(counts, np.full(len(counts), most), rates)
+    always = majority_bounds(counts, rates)
     rows = [["the rules of this release", *(f"{100 * part:.1f} %" for part in found)]]
     if always is not None:
         rows.append([f"always {classes[most]}", *(f"{100 * part:.1f} %" for part in always)])
