@@ -297,3 +297,24 @@ def test_a_receipt_is_believed_at_each_level_only_if_that_was_debited_there(
     recorded = run("ledger", "record", "books.db", forged)
     assert recorded.code == (0 if message is None else 1)
     assert message is None or message in recorded.err
+
+
+def test_publisher_and_contact_are_stated_changed_and_shown(run, workdir):
+    added = run("ledger", "add", "books.db", "clinic", "--cap", "1", "--publisher", "City Clinic")
+    assert added.code == 0
+    assert (
+        "clinic: publisher: City Clinic; contact: not stated"
+        in run("ledger", "show", "books.db").out
+    )
+    done = run("ledger", "describe", "books.db", "clinic", "--contact", "dp@clinic.example")
+    assert "publisher: City Clinic; contact: dp@clinic.example" in done.out
+    shown = run("ledger", "show", "books.db", "--json").json()
+    assert [(each.get("publisher"), each.get("contact")) for each in shown] == [
+        (None, None),
+        ("City Clinic", "dp@clinic.example"),
+    ]
+    assert run("ledger", "verify", "books.db").code == 0
+    nothing = run("ledger", "describe", "books.db", "clinic")
+    assert (nothing.code, "--publisher" in nothing.err) == (1, True)
+    wrong = run("ledger", "describe", "books.db", "clinic", "--contact", "two\nlines")
+    assert (wrong.code, "one line" in wrong.err) == (1, True)

@@ -3,6 +3,7 @@
 import os
 import socket
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import psycopg
@@ -15,8 +16,9 @@ from dpublish.errors import (
     LedgerUnavailable,
     LedgerUncertain,
 )
+from dpublish.ledger.chain import DESCRIBED_FORMAT
 from dpublish.ledger.ledger import Ledger
-from dpublish.ledger.postgres_store import _FUNCTIONS, _TRIGGERS
+from dpublish.ledger.postgres_store import _FUNCTIONS, _TRIGGERS, PostgresStore
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from dpublish.storage import postgres
@@ -164,6 +166,31 @@ def test_a_reader_shows_and_verifies_but_grants_nothing(books):
         assert ledger.status("census").grants[0].fingerprint == "f"
         with pytest.raises(LedgerUnavailable, match="readers show and verify"):
             grant(ledger)
+
+
+@pytest.mark.parametrize("role", [WRITER, READER])
+def test_only_the_owner_describes_a_dataset(books, role):
+    before = read(books)
+    refused = pytest.raises(LedgerUnavailable, match="the owner adds and describes datasets")
+    with Ledger(as_role(books, role)) as ledger, refused:
+        ledger.describe("census", publisher="Someone else")
+    assert read(books) == before
+    with Ledger(books) as ledger:
+        ledger.describe("census", publisher="City", contact="a@b.org")
+    with Ledger(as_role(books, role)) as ledger:
+        assert ledger.status("census").publisher == "City"
+        assert ledger.verify().is_intact
+        assert ledger.history("census")[-1].what == "publisher: City; contact: a@b.org"
+
+
+def test_an_older_program_is_told_to_upgrade_once_there_is_a_description(books, monkeypatch):
+    with Ledger(books) as ledger:
+        ledger.describe("census", publisher="City")
+        ledger.describe("census", contact="a@b.org")
+    older = replace(PostgresStore.kind, newest=DESCRIBED_FORMAT - 1)
+    monkeypatch.setattr(PostgresStore, "kind", older)
+    with pytest.raises(LedgerUnavailable, match="format 6, newer than 5: upgrade dpublish"):
+        Ledger(books)
 
 
 def test_a_stranger_sees_nothing(books):

@@ -10,7 +10,8 @@ from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
 from dpublish.cli.release_schedule import say_schedule
-from dpublish.core.folder.folder import differences, folder_hash, load
+from dpublish.core.folder.folder import differences, folder_hash, head_name, load
+from dpublish.core.folder.recorded import is_recorded, paid_by
 from dpublish.errors import (
     CorruptRelease,
     InputError,
@@ -21,9 +22,7 @@ from dpublish.errors import (
 from dpublish.ledger.account import GrantStatus, Status
 from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
-from dpublish.methods.streams.folder import is_stream
 from dpublish.planning.schedule import PERIODS, plan_releases
-from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
 from dpublish.privacy.receipt import Receipt
 
@@ -123,13 +122,23 @@ def copy(source: str, target: str, writers: tuple[str, ...], readers: tuple[str,
     help="Instead of a cap: levels to which each person's own epsilon is rounded down: 0.01,0.1,1.",
 )
 @click.option("--note", default="", help="A remark that the ledger keeps.")
-def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str) -> None:
+@click.option("--publisher", default="", help="Who publishes it; certificates show it.")
+@click.option("--contact", default="", help="Whom to ask: an e-mail or a web address.")
+def add(
+    path: str,
+    dataset: str,
+    cap: str | None,
+    levels: str | None,
+    note: str,
+    publisher: str,
+    contact: str,
+) -> None:
     """Give a dataset a cap on epsilon, or levels of it."""
     if cap is None and levels is None:
         raise InvalidParameter("name what may be spent: --cap 2.0, or --levels 0.01,0.1,1")
     numbers = [] if levels is None else levels.split(",")
     with Ledger(path) as books:
-        books.add(dataset, cap=cap, note=note, levels=numbers)
+        books.add(dataset, cap=cap, note=note, levels=numbers, publisher=publisher, contact=contact)
         status = books.status(dataset)
     if not status.levels:
         say(f"{dataset} may spend epsilon {cap} in all")
@@ -137,6 +146,27 @@ def add(path: str, dataset: str, cap: str | None, levels: str | None, note: str)
     say(f"each person of {dataset} may spend their level in all: {levels}")
     first = format_short(status.levels[0].level)
     say(f"records whose own epsilon is below {first}, or missing, must not be in any release")
+
+
+@ledger.command()
+@_path
+@click.argument("dataset")
+@click.option("--publisher", help='Who publishes it; "" takes it back.')
+@click.option("--contact", help='Whom to ask: an e-mail or a web address; "" takes it back.')
+def describe(path: str, dataset: str, publisher: str | None, contact: str | None) -> None:
+    """State who publishes a dataset, and whom to ask.
+
+    Certificates and the owner's reports show it.  What is not named stays as it was.
+
+    \b
+    dpublish ledger describe books.db people --publisher "City of Example" --contact dp@example.org
+    """  # noqa: D301 - click keeps lines after it
+    if publisher is None and contact is None:
+        raise InvalidParameter("say what changes: --publisher, --contact, or both")
+    with Ledger(path) as books:
+        books.describe(dataset, publisher=publisher, contact=contact)
+        status = books.status(dataset)
+    _say_stated(status)
 
 
 @ledger.command(name="cap")
@@ -180,12 +210,7 @@ def show(path: str, dataset: str | None, exact: bool, as_json: bool) -> None:
             for status in statuses
         ],
     )
-    for status in statuses:
-        if status.window is not None:
-            say(
-                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
-                "snapshots; they are spent anew in every window, without end"
-            )
+    _say_remarks(statuses)
     for status in statuses:
         if status.levels:
             _show_levels(status)
@@ -200,6 +225,25 @@ def show(path: str, dataset: str | None, exact: bool, as_json: bool) -> None:
     if anchor is not None:
         say()
         say(f"anchor: {click.format_filename(anchor)}")
+
+
+def _say_remarks(statuses: list[Status]) -> None:
+    """Print what a table of amounts does not say of some datasets."""
+    for status in statuses:
+        if status.publisher or status.contact:
+            _say_stated(status)
+    for status in statuses:
+        if status.window is not None:
+            say(
+                f"{status.dataset}: cap, spent and left are per window of {status.window:,} "
+                "snapshots; they are spent anew in every window, without end"
+            )
+
+
+def _say_stated(status: Status) -> None:
+    """Print who publishes a dataset, and whom to ask."""
+    publisher, contact = status.publisher or "not stated", status.contact or "not stated"
+    say(f"{status.dataset}: publisher: {publisher}; contact: {contact}")
 
 
 def _plain(status: Status) -> dict[str, Any]:
@@ -273,13 +317,13 @@ def plan_releases_of(
 @click.argument("release", shell_complete=complete_files)
 def record(path: str, release: str) -> None:
     """Enter a release whose command was interrupted."""
-    receipt = load(release).receipt
+    receipt, digest = load(release).receipt, folder_hash(Path(release))
     with Ledger(path) as books:
-        grant, _ = _paid_by(books, release, receipt)
-        if _is_recorded(books, release, receipt):
+        grant, _ = paid_by(books, release, receipt)
+        if is_recorded(books, release, receipt, digest):
             say(f"{release} is entered already, under entry {grant.entry:,}")
             return
-        books.publish(grant, receipt.release_id, folder_hash(Path(release)))
+        books.publish(grant, receipt.release_id, digest)
     say(f"entered {release} under entry {grant.entry:,}")
 
 
@@ -361,8 +405,9 @@ def _shows(
         checked.compared.append(f"the release {folder}, which shows entry {number}")
         return True
     has = "with another hash" if number in known else "and the ledger has none"
+    head = head_name(Path(folder))
     checked.contradictions.append(
-        f"{path} and {folder} contradict each other: {_head_file(folder)} shows entry {number}, "
+        f"{path} and {folder} contradict each other: {head} shows entry {number}, "
         f"{has}. Either the ledger was rewritten or set back to an older copy, or the release "
         "was changed or is another ledger's; compare both with other releases, or with the anchor"
     )
@@ -371,15 +416,10 @@ def _shows(
 
 def _check_release(checked: _Checked, books: Ledger, folder: str, receipt: Receipt) -> None:
     try:
-        if not _is_recorded(books, folder, receipt):
+        if not is_recorded(books, folder, receipt, folder_hash(Path(folder))):
             checked.unrecorded.append(folder)
     except InvalidParameter as error:
-        checked.problems.append(f"{error} (see its {_head_file(folder)})")
-
-
-def _head_file(folder: str) -> str:
-    """Name the file of a release that holds its receipt."""
-    return "stream.json" if is_stream(Path(folder)) else "release.json"
+        checked.problems.append(f"{error} (see its {head_name(Path(folder))})")
 
 
 def _ledger_problems(result: Verification) -> list[str]:
@@ -417,48 +457,3 @@ def _receipt_of(folder: str) -> Receipt:
     """Read the receipt of a release that is as it was published; name the files that are not."""
     differences(folder).require_none(Path(folder))
     return load(folder).receipt
-
-
-def _paid_by(books: Ledger, folder: str, receipt: Receipt) -> tuple[Grant, GrantStatus]:
-    """Look up the grant that paid for a release; refuse a receipt that says otherwise."""
-    if receipt.dataset is None or receipt.anchor is None:
-        raise InvalidParameter(f"{folder} was not paid for from any ledger")
-    grant = Grant(receipt.dataset, *receipt.anchor)
-    try:
-        status = books.grant_status(grant)
-    except InvalidParameter:
-        raise InvalidParameter(f"{folder} names a grant that the ledger did not make") from None
-    if status.epsilon != receipt.epsilon:
-        raise InvalidParameter(
-            f"{folder} claims epsilon {format_short(receipt.epsilon)}, "
-            f"but entry {grant.entry} debited {format_short(status.epsilon)}"
-        )
-    _require_levels_paid(folder, receipt, grant, status)
-    if status.hides != receipt.neighbors:
-        raise InvalidParameter(
-            f"{folder} claims to hide {receipt.neighbors.brief()}, but entry {grant.entry} paid "
-            f"to hide {status.hides.brief()}"
-        )
-    return grant, status
-
-
-def _require_levels_paid(folder: str, receipt: Receipt, grant: Grant, status: GrantStatus) -> None:
-    """Refuse a receipt by which some level pays more than was debited there."""
-    paid, claimed = dict(status.levels), dict(receipt.personal)
-    if paid and paid.keys() != claimed.keys():
-        raise InvalidParameter(f"{folder} has other levels than entry {grant.entry} debited")
-    for level, amount in claimed.items():
-        if amount > (debited := paid.get(level, status.epsilon)):
-            raise InvalidParameter(
-                f"{folder} claims epsilon {format_short(amount)} at level {format_short(level)}, "
-                f"but entry {grant.entry} debited {format_short(debited)} there"
-            )
-
-
-def _is_recorded(books: Ledger, folder: str, receipt: Receipt) -> bool:
-    _, status = _paid_by(books, folder, receipt)
-    if status.release_id is None:
-        return False
-    if (status.release_id, status.release_hash) != (receipt.release_id, folder_hash(Path(folder))):
-        raise InvalidParameter(f"{folder} is not the release that the ledger recorded")
-    return True

@@ -59,7 +59,14 @@ COMMANDS = {
         "dpublish.cli.export:export",
         "Write the tables of a release as CSV, Excel and others; free.",
     ),
-    "report": ("dpublish.cli.use:report", "Write the report of a release again; free."),
+    "report": (
+        "dpublish.cli.report:report",
+        "Write the report of a release again, or the owner's one to keep; free.",
+    ),
+    "certificate": (
+        "dpublish.cli.report:certificate",
+        "Write a page that states what is guaranteed and was checked; free.",
+    ),
     "verify": (
         "dpublish.cli.signing:verify",
         "Check that a release is unchanged, and who signed it; free.",

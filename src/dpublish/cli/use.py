@@ -1,6 +1,5 @@
-"""`dpublish rows`, `count`, `predict` and `report`: use a release; all of it is free."""
+"""`dpublish rows`, `count` and `predict`: use a release; all of it is free."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ from dpublish.accuracy.intervals import require_confidence
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, show_progress
 from dpublish.cli.table_file import (
-    page_path,
     require_new_file,
     write_batches,
     write_table,
@@ -21,7 +19,6 @@ from dpublish.core.formulas import without_formulas
 from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
-from dpublish.storage.files import write_text
 
 _MOST_BATCHES = 8192  # each is a row group of a Parquet file, which costs memory until its end
 
@@ -178,22 +175,3 @@ def predict(release: str, rows: str, output: str) -> None:
         raise InvalidParameter(f"{rows} has a column {name!r} already; rename it")
     write_table(given.append_column(name, loaded.predict(given)), path)
     say(f"wrote {given.num_rows:,} rows with the column {name} to {output}")
-
-
-@click.command()
-@click.argument("release", shell_complete=complete_files)
-@click.option(
-    "-o",
-    "--output",
-    help="A new .html file; if absent RELEASE-report.html, which is replaced if it is there.",
-    shell_complete=complete_files,
-)
-def report(release: str, output: str | None) -> None:
-    """Write a release's page anew, beside its folder, which does not change; free."""
-    from dpublish.report.page import render_report
-
-    path = page_path(release, output, "report.html")
-    where = os.path.relpath(os.path.abspath(release), os.path.abspath(path.parent))
-    page = render_report(load(release), folder=where)
-    write_text(path, page, replaces=output is None)
-    say(f"wrote {path}")

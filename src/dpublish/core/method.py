@@ -122,6 +122,8 @@ class Method(ABC, Generic[R_co]):
     """When to choose it, in one line."""
     standing: ClassVar[Standing] = "alternative"
     """Whether it is the default of its task, an alternative, or a baseline of the literature."""
+    proofs: ClassVar[tuple[str, ...]] = ()
+    """Pages of docs/proofs, without their ending: its own, and those of mechanisms that it uses."""
     released: ClassVar[type[Release]]
     """The class of the released value; a method of another package states it for `load`."""
     hidden: ClassVar[tuple[type[Neighbors], ...]] = (AddRemoveRecord,)

@@ -26,6 +26,7 @@ _KEYS = {
     "contact": "text, an e-mail address or a web address",
     "source": "text, where the table comes from: a name or a web address",
     "publisher": "text, who publishes it",
+    "audience": "text, for whom it is made",
 }
 
 
@@ -40,6 +41,7 @@ class Publication:
         contact: Whom to ask: an e-mail address or a web address.
         source: Where the table comes from: a name or a web address.
         publisher: Who publishes it.
+        audience: For whom it is made, and maybe for what.
 
     >>> Publication(title="Visits", license="CC-BY-4.0").to_dict()
     {'title': 'Visits', 'license': 'CC-BY-4.0'}
@@ -51,6 +53,7 @@ class Publication:
     contact: str | None = None
     source: str | None = None
     publisher: str | None = None
+    audience: str | None = None
 
     def __post_init__(self) -> None:
         for key, text in self.to_dict().items():
@@ -81,6 +84,7 @@ class _PublicationFile(msgspec.Struct, forbid_unknown_fields=True):
     contact: str | None = None
     source: str | None = None
     publisher: str | None = None
+    audience: str | None = None
 
 
 def read_publication(plain: Any) -> Publication | None:

@@ -18,10 +18,12 @@ from dpublish.ledger.chain import (
     Granted,
     Moved,
     Published,
+    Statement,
     Totals,
     is_one_line,
     read_levels,
     read_notion,
+    statement_in,
     write_notion,
 )
 from dpublish.privacy.epsilon import format_epsilon, format_short, read_exact
@@ -86,6 +88,8 @@ class Account:
     levels: dict[Fraction, Fraction] = field(default_factory=dict)
     hides: Neighbors | None = None
     grants: dict[int, GrantStatus] = field(default_factory=dict)
+    stated: Statement = field(default_factory=Statement)
+    """Publisher and contact; known only where all entries were added up."""
 
     @property
     def left(self) -> Fraction:
@@ -138,6 +142,10 @@ class Status(Display):
     levels: tuple[LevelStatus, ...] = ()
     hides: Neighbors | None = None
     """What all its releases hide; None before the first."""
+    publisher: str = ""
+    """Who publishes it, by the owner's word; "" if they do not say."""
+    contact: str = ""
+    """Whom to ask about it, by the owner's word."""
 
     @property
     def window(self) -> int | None:
@@ -154,6 +162,11 @@ class Status(Display):
         grants = "1 grant" if len(self.grants) == 1 else f"{len(self.grants):,} grants"
         return one_line(f"Status({self.dataset!r}, {', '.join(amounts)}, {grants})")
 
+    def _stated(self) -> dict[str, str]:
+        """Return publisher and contact, as far as the owner states them."""
+        stated = {"publisher": self.publisher, "contact": self.contact}
+        return {name: text for name, text in stated.items() if text}
+
     def _amounts(self) -> dict[str, Fraction]:
         return {"cap": self.cap, "spent": self.spent, "left": self.left}
 
@@ -166,7 +179,11 @@ class Status(Display):
         amounts = {name: format_short(value) for name, value in self._amounts().items()}
         return Card(
             f"Dataset {self.dataset}",
-            {**{name: f"epsilon {text}" for name, text in amounts.items()}, "hidden": hides},
+            {
+                **{name: f"epsilon {text}" for name, text in amounts.items()},
+                "hidden": hides,
+                **self._stated(),
+            },
             ("entry", "time (UTC)", "epsilon", "purpose", "state") if rows else (),
             rows,
         )
@@ -211,6 +228,7 @@ class Status(Display):
             **{name: format_epsilon(amount) for name, amount in amounts.items()},
             "hides": None if self.hides is None else write_notion(self.hides),
             **({} if self.window is None else {"per_window_of": self.window}),
+            **self._stated(),
             **levels,
             "grants": [grant.to_dict() for grant in self.grants],
         }
@@ -256,6 +274,7 @@ class Books:
             yield f"level {format_short(level)} of {entry.dataset!r} has spent more than it may"
 
     def _moved(self, entry: Entry, content: Totals, account: Account) -> Iterator[str]:
+        account.stated = statement_in(content) or account.stated
         if isinstance(content, CapChanged):
             account.cap = read_exact(content.cap)
             if account.levels:
@@ -287,7 +306,9 @@ def _text_problems(entry: Entry, content: Totals) -> Iterator[str]:
     texts = {"time": entry.time, "dataset": entry.dataset}
     for name in ("note", "reason", "purpose", "release_id", "release_hash"):
         texts[name] = getattr(content, name, "none")
-    texts["note"] = texts["note"] or "none"  # the one that may be empty
+    texts |= (statement_in(content) or Statement())._asdict()
+    for name in ("note", *Statement._fields):  # these may be empty
+        texts[name] = texts[name] or "none"
     for name, text in texts.items():
         if not is_one_line(text):
             yield f"its {name} is not one line of text"

@@ -24,6 +24,8 @@ from dpublish.privacy.neighbors import Neighbors
 
 FORMAT = 4  # grants say what they hide, which earlier formats did not
 MOVED_FORMAT = 5  # the chain has been moved, which programs of format 4 do not understand
+DESCRIBED_FORMAT = 6  # a dataset was described, by an entry that format 5 does not have
+NEWEST = DESCRIBED_FORMAT
 ORIGIN = "0" * 64  # what the first entry names as the hash before it
 
 LevelsText = tuple[tuple[str, str], ...]
@@ -34,6 +36,9 @@ Clock = Callable[[], datetime]
 
 NotionText = dict[str, Any]
 """What is hidden, as `neighbors.to_dict` writes it; before the first grant there is none."""
+
+MOST_STATED = 160
+"""Characters of a statement, such as a publisher: a certificate has one line for each."""
 
 _NEVER = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, halves of characters, line separators
 _TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -134,10 +139,23 @@ class Totals(Body, frozen=True, kw_only=True):
 
 
 class Added(Totals, frozen=True, kw_only=True):
-    """A dataset got its cap."""
+    """A dataset got its cap, and maybe a publisher and a contact, as `Described` states them."""
 
     kind = "add"
     note: str
+    publisher: str | msgspec.UnsetType = msgspec.UNSET
+    contact: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Described(Totals, frozen=True, kw_only=True):
+    """The owner said who publishes a dataset, and whom to ask; "" if that is not stated.
+
+    It states both, so the last such entry says all.
+    """
+
+    kind = "describe"
+    publisher: str
+    contact: str
 
 
 class CapChanged(Totals, frozen=True, kw_only=True):
@@ -171,8 +189,33 @@ class Published(Totals, frozen=True, kw_only=True):
     release_hash: str
 
 
-_KINDS = (Created, Anchored, Moved, Continued, Added, CapChanged, Granted, Published)
+_KINDS = (Created, Anchored, Moved, Continued, Added, Described, CapChanged, Granted, Published)
 _BODIES: dict[str, type[Body]] = {body.kind: body for body in _KINDS}
+
+
+def format_of(kinds: Iterable[str]) -> int:
+    """Return the format that a ledger with entries of these kinds has."""
+    found = set(kinds)
+    if Described.kind in found:
+        return DESCRIBED_FORMAT
+    return MOVED_FORMAT if found & {Moved.kind, Continued.kind} else FORMAT
+
+
+class Statement(NamedTuple):
+    """Who publishes a dataset, and whom to ask; "" if the owner does not say."""
+
+    publisher: str = ""
+    contact: str = ""
+
+
+def statement_in(content: Body) -> Statement | None:
+    """Read what an entry says of publisher and contact; None if it is not about that."""
+    if isinstance(content, Described):
+        return Statement(content.publisher, content.contact)
+    if isinstance(content, Added):
+        given = (content.publisher, content.contact)
+        return Statement(*("" if isinstance(text, msgspec.UnsetType) else text for text in given))
+    return None
 
 
 @dataclass(frozen=True)
@@ -257,6 +300,18 @@ def require_text(**settings: str) -> None:
     for name, value in settings.items():
         if not is_one_line(value):
             raise InvalidParameter(f"{name} must be one line of text, not {quoted(value)}")
+
+
+def require_statement(stated: Statement) -> None:
+    """Refuse a publisher or a contact that is not a short line; "" leaves it out."""
+    for name, text in stated._asdict().items():
+        if text == "":
+            continue
+        require_text(**{name: text})
+        if len(text) > MOST_STATED:
+            raise InvalidParameter(
+                f"{name} has {len(text):,} characters; a certificate has room for {MOST_STATED}"
+            )
 
 
 def require_new_name(name: str, known: Iterable[str]) -> None:

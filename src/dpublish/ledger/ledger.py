@@ -18,6 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
+
 from dpublish.errors import (
     GrantPublished,
     InvalidParameter,
@@ -29,7 +31,16 @@ from dpublish.errors import (
 from dpublish.ledger import chain
 from dpublish.ledger.account import Account, GrantStatus, LevelStatus, Status
 from dpublish.ledger.anchor import Anchor, AnchorBehind, Trail
-from dpublish.ledger.chain import Clock, Entry, Head, require_new_name, require_text, stamp
+from dpublish.ledger.chain import (
+    Clock,
+    Entry,
+    Head,
+    Statement,
+    require_new_name,
+    require_statement,
+    require_text,
+    stamp,
+)
 from dpublish.ledger.debit import (
     LEVEL_DIGITS,
     debit,
@@ -41,6 +52,7 @@ from dpublish.ledger.debit import (
     require_word,
     totals,
 )
+from dpublish.ledger.history import Event, history_of
 from dpublish.ledger.opening import Draft, Location, create_store, drafting, open_store
 from dpublish.ledger.store import (
     add_up,
@@ -49,6 +61,7 @@ from dpublish.ledger.store import (
     find_grant,
     find_grants,
     find_move,
+    find_statement,
     hash_in,
     intact_head,
     is_continued,
@@ -154,17 +167,49 @@ class Ledger:
         note: str = "",
         *,
         levels: Iterable[EpsilonLike] = (),
+        publisher: str = "",
+        contact: str = "",
     ) -> None:
         """Begin an account for `dataset`: all its releases together cost at most `cap` (2.0).
 
-        With `levels`, they cost each person at most the level of their own number.
+        With `levels`, they cost each person at most the level of their own number.  `publisher`
+        and `contact` are as in `describe`.
         """
         require_text(dataset=dataset, note="none" if note == "" else note)
+        stated = Statement(publisher, contact)
+        require_statement(stated)
         account = open_account(cap, levels)
+        body = chain.Added(
+            **totals(account),
+            note=note,
+            publisher=publisher or msgspec.UNSET,
+            contact=contact or msgspec.UNSET,
+        )
         with self._changing():
             intact_head(self._store)
             require_new_name(dataset, dataset_names(self._store))
-            self._append(dataset, chain.Added(**totals(account), note=note))
+            self._append(dataset, body)
+
+    def describe(
+        self, dataset: str, *, publisher: str | None = None, contact: str | None = None
+    ) -> None:
+        """State who publishes `dataset`, and whom to ask: public words for certificates.
+
+        What is None stays as it was; "" takes it back.  The ledger keeps what was stated before.
+        """
+        if publisher is None and contact is None:
+            raise InvalidParameter("name the publisher, the contact, or both")
+        require_statement(Statement(publisher or "", contact or ""))
+        with self._changing():
+            account = self._require_account(dataset)
+            before = find_statement(self._store, dataset)
+            body = chain.Described(
+                **totals(account),
+                publisher=before.publisher if publisher is None else publisher,
+                contact=before.contact if contact is None else contact,
+            )
+            self._append(dataset, body)
+            self._store.raise_format(chain.DESCRIBED_FORMAT)
 
     def set_anchor(self, path: str | os.PathLike[str], *, lost: bool = False) -> None:
         """Write every change from now on to an anchor at `path`, too, and check it there.
@@ -248,7 +293,7 @@ class Ledger:
     def _close_for(self, move: chain.Moved) -> None:
         with self._changing():
             self._append("", move)
-            self._store.mark_moved()
+            self._store.raise_format(chain.MOVED_FORMAT)
 
     def _note_continued(self) -> None:
         with self._store.writing():
@@ -485,7 +530,22 @@ class Ledger:
             for number, grant in account.grants.items()
         ]
         levels = tuple(LevelStatus(level, spent) for level, spent in account.levels.items())
-        return Status(dataset, account.cap, account.spent, tuple(grants), levels, account.hides)
+        return Status(
+            dataset,
+            account.cap,
+            account.spent,
+            tuple(grants),
+            levels,
+            account.hides,
+            publisher=account.stated.publisher,
+            contact=account.stated.contact,
+        )
+
+    def history(self, dataset: str) -> tuple[Event, ...]:
+        """Return every entry about `dataset` in words, and what was left after it."""
+        with self._store.reading():
+            self._require_account(dataset)
+            return history_of(self._store.entries("dataset = ?", dataset))
 
     def grant_status(self, grant: Grant) -> GrantStatus:
         """Look up one grant: what was debited, and the hash of what was published for it."""

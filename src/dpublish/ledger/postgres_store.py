@@ -24,7 +24,15 @@ from dpublish.errors import (
     LedgerUnavailable,
     LedgerUncertain,
 )
-from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
+from dpublish.ledger.chain import (
+    FORMAT,
+    NEWEST,
+    ORIGIN,
+    Continued,
+    Entry,
+    Moved,
+    format_of,
+)
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, TABLES, Copied, LedgerStore
 from dpublish.storage.address import Address
 from dpublish.storage.postgres import PostgresDatabase, SchemaKind, load_driver
@@ -244,6 +252,9 @@ SELECT rolname, 'ALL', '' FROM pg_roles WHERE NOT rolsuper AND rolname <> 'pg_wr
     AND pg_has_role(oid, to_regrole('pg_write_all_data'), 'USAGE')
 ORDER BY 3, 1, 2
 """
+_COMMENT = """SELECT pg_catalog.obj_description(n.oid, 'pg_namespace'::pg_catalog.name)
+FROM pg_catalog.pg_namespace AS n
+WHERE n.nspname OPERATOR(pg_catalog.=) ?::pg_catalog.name"""
 _SCANS = ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan")
 
 _LEDGER = SchemaKind(
@@ -252,7 +263,7 @@ _LEDGER = SchemaKind(
     maker="dpublish ledger create",
     mark="dpublish ledger, format",
     format=FORMAT,
-    newest=MOVED_FORMAT,
+    newest=NEWEST,
     tables=tuple(_table_statements()),
     error=LedgerUnavailable,
     uncertain=LedgerUncertain,
@@ -260,7 +271,7 @@ _LEDGER = SchemaKind(
     advice={
         "42501": (
             "cannot be used like this by your role: writers may grant and publish, readers show "
-            "and verify, and the owner adds datasets and changes caps and anchors"
+            "and verify, and the owner adds and describes datasets and changes caps and anchors"
         ),
         "53100": "cannot be written: the server's disk is full, so this entry was not made",
         "XX001": "is damaged; restore a copy and verify it against your receipts",
@@ -308,9 +319,12 @@ class PostgresStore(LedgerStore, PostgresDatabase):
             _grant_rights(connection, address, writers, readers)
             yield PostgresDraft(connection, address)
 
-    def mark_moved(self) -> None:
-        """Let programs that do not know of moves refuse the ledger."""
-        self.change(_mark(self.address))
+    def raise_format(self, to: int) -> None:
+        """Let programs that do not know of this format refuse the ledger; never lower it."""
+        (comment,) = self.first(_COMMENT, self.address.schema)
+        version = int(str(comment).rpartition(" ")[2])
+        if version < to:
+            self.change(_mark(self.address, to))
 
     def changed_parts(self) -> set[str]:
         """Name the parts of the schema that are not those of a ledger.
@@ -368,8 +382,10 @@ class PostgresDraft:
 
     def fill(self, entries: Iterable[Copied]) -> None:
         """Write the entries of a ledger that goes on here."""
-        _insert_all(self._connection, entries)
-        self._connection.execute(_mark(self._address))
+        copied = tuple(entries)
+        _insert_all(self._connection, copied)
+        version = format_of(entry.kind for entry, _ in copied)
+        self._connection.execute(_mark(self._address, version))
 
 
 def _tell_right(schema: str, role: str, right: str, what: str) -> str:
@@ -391,8 +407,8 @@ def _tell_right(schema: str, role: str, right: str, what: str) -> str:
     return f"{told}: REVOKE {right} ON {on} FROM {role}"
 
 
-def _mark(address: Address) -> str:
-    return f"COMMENT ON SCHEMA \"{address.schema}\" IS '{_LEDGER.mark} {MOVED_FORMAT}'"
+def _mark(address: Address, version: int) -> str:
+    return f"COMMENT ON SCHEMA \"{address.schema}\" IS '{_LEDGER.mark} {version}'"
 
 
 def _insert_all(connection: "psycopg.Connection[Any]", entries: Iterable[Copied]) -> None:

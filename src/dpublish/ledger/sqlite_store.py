@@ -8,7 +8,16 @@ from functools import cache
 from pathlib import Path
 
 from dpublish.errors import LedgerTampered, LedgerUnavailable
-from dpublish.ledger.chain import FORMAT, MOVED_FORMAT, ORIGIN, Continued, Entry, Moved
+from dpublish.ledger.chain import (
+    FORMAT,
+    MOVED_FORMAT,
+    NEWEST,
+    ORIGIN,
+    Continued,
+    Entry,
+    Moved,
+    format_of,
+)
 from dpublish.ledger.store import INSERT_ENTRY, INSERT_FINGERPRINT, Copied, LedgerStore
 from dpublish.storage.files import PARTIAL, others_may_write, require_writable, sync
 from dpublish.storage.sqlite import Database, FileKind, remove
@@ -45,8 +54,8 @@ _STATEMENTS = (
         for name, event in _GUARDS.items()
     ),
 )
-# Files of format 4 are without it; a program of an older version may still have one open when it
-# is moved.
+# Files of format 4 are without it, later ones have it, moved or not; a program of an older version
+# may still have one open when it is moved.
 _CLOSE_MOVED = f"""CREATE TRIGGER IF NOT EXISTS moved_is_closed BEFORE INSERT ON entries
     WHEN NEW.kind <> '{Continued.kind}' AND EXISTS (SELECT 1 FROM entries
         WHERE number = NEW.number - 1 AND kind = '{Moved.kind}')
@@ -58,7 +67,7 @@ _LEDGER = FileKind(
     in_python=" (in Python: dpublish.Ledger.create)",
     application=0x6450_4C31,  # "dPL1"
     format=FORMAT,
-    newest=MOVED_FORMAT,
+    newest=NEWEST,
     tables=_STATEMENTS,
     error=LedgerUnavailable,
     tampered=LedgerTampered,
@@ -95,9 +104,10 @@ class SqliteStore(LedgerStore, Database):
         """Make a new file that holds its `first` entry."""
         _LEDGER.create(path.absolute(), lambda connection: _fill(connection, [(first, None)]))
 
-    def mark_moved(self) -> None:
-        """Let programs that do not know of moves refuse the file, and it refuse their entries."""
-        self.change(f"PRAGMA user_version = {MOVED_FORMAT}")
+    def raise_format(self, to: int) -> None:
+        """Let programs that do not know of this format refuse the file, and it refuse theirs."""
+        (version,) = self.first("PRAGMA user_version")
+        self.change(f"PRAGMA user_version = {max(version, to)}")
         self.change(_CLOSE_MOVED)
 
     def changed_parts(self) -> set[str]:
@@ -133,10 +143,13 @@ class SqliteDraft:
         draft = self._path.with_name(self._path.name + PARTIAL)
         remove(draft)  # left by a copy that was killed
 
+        copied = tuple(entries)
+
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute(f"PRAGMA user_version = {MOVED_FORMAT}")
+            version = format_of(entry.kind for entry, _ in copied)
+            connection.execute(f"PRAGMA user_version = {version}")
             connection.execute(_CLOSE_MOVED)
-            _fill(connection, entries)
+            _fill(connection, copied)
 
         _LEDGER.create(draft, write)
         try:

@@ -24,9 +24,11 @@ from dpublish.ledger.chain import (
     Head,
     Moved,
     Published,
+    Statement,
     Totals,
     read_levels,
     read_notion,
+    statement_in,
 )
 from dpublish.privacy.budget import Grant
 from dpublish.privacy.epsilon import read_exact
@@ -66,8 +68,8 @@ class LedgerStore(OpenDatabase):
     intact: Head | None = None  # the head that this transaction has found in order
 
     @abstractmethod
-    def mark_moved(self) -> None:
-        """Let programs that do not know of moves refuse the ledger."""
+    def raise_format(self, to: int) -> None:
+        """Let programs that do not know of this format refuse the ledger; never lower it."""
 
     @abstractmethod
     def changed_parts(self) -> set[str]:
@@ -269,6 +271,14 @@ def last_account(store: LedgerStore, dataset: str) -> Account | None:
     except ValueError:
         pass
     raise tampered(f"entry {last.number} cannot be read")
+
+
+def find_statement(store: LedgerStore, dataset: str) -> Statement:
+    """Read who publishes a dataset and whom to ask, as the last entry about that says."""
+    found = Statement()
+    for entry in store.entries("kind IN ('add', 'describe') AND dataset = ?", dataset):
+        found = statement_in(_read(entry)) or found
+    return found
 
 
 def find_grant(store: LedgerStore, grant: Grant) -> GrantStatus | None:

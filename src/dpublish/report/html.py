@@ -42,9 +42,12 @@ def made_by() -> str:
     return f"Made by dpublish {version('dpublish')}."
 
 
+def render_template(name: str, **values: object) -> str:
+    """Write a page of another shape, by its template beside this module; text is escaped."""
+    return _template(name).render(**values)
+
+
 @cache
-def _template() -> Template:
+def _template(name: str = "page.html") -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.from_string(
-        files("dpublish.report").joinpath("page.html").read_text("utf-8")
-    )
+    return environment.from_string(files("dpublish.report").joinpath(name).read_text("utf-8"))

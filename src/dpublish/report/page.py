@@ -15,6 +15,7 @@ from dpublish.plots.style import can_draw, plain_number
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.privacy.meaning import two_sentences
 from dpublish.privacy.receipt import Receipt
+from dpublish.report.about import about, how_to_cite, statement_of, what_is_learned
 from dpublish.report.html import Page, render_page
 from dpublish.report.section import Listing, Section, section_of
 
@@ -32,17 +33,22 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
 
     `folder` is the path from the page to the release folder; it is empty if the page lies there.
     """
+    return render_page(report_page(release, with_charts=with_charts, folder=folder))
+
+
+def report_page(release: Release, *, with_charts: bool = True, folder: str = "") -> Page:
+    """Collect what the page of a release shows; arguments are those of `render_report`."""
     receipt = release.receipt
     own = section_of(release, with_charts=with_charts and can_draw())
-    title = _TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
     started = receipt.created[:16].replace("T", " at ")
-    page = Page(
-        title=_title(release, f"{title} of {receipt.dataset}" if receipt.dataset else title),
+    title = page_title(release)
+    return Page(
+        title=title,
         lead=f"Started {started} UTC by dpublish {receipt.package_version}, method "
         f"{receipt.method}.",
         stamps=receipt.stamps,
         sections=[
-            *_about(release),
+            about(release),
             _guarantee(receipt),
             _published(release, own),
             _covered(release),
@@ -50,25 +56,16 @@ def render_report(release: Release, *, with_charts: bool = True, folder: str = "
             _cost(receipt),
             _settings(receipt),
             _files(release, own, folder),
+            how_to_cite(release, title),
         ],
     )
-    return render_page(page)
 
 
-def _title(release: Release, otherwise: str) -> str:
-    stated = release.schema.publication
-    return otherwise if stated is None or stated.title is None else stated.title
-
-
-def _about(release: Release) -> list[Section]:
-    """Say what the owner states of the publication, if anything."""
-    stated = release.schema.publication
-    pairs = {} if stated is None else stated.to_dict()
-    pairs.pop("title", None)
-    description = pairs.pop("description", None)
-    if not pairs and description is None:
-        return []
-    return [Section("About", [] if description is None else [description], pairs=pairs)]
+def page_title(release: Release) -> str:
+    """Return the title that the owner states, or what is published of which dataset."""
+    title = _TITLES.get(release.kind, release.kind.replace("-", " ").capitalize())
+    dataset = release.receipt.dataset
+    return statement_of(release).get("title") or (f"{title} of {dataset}" if dataset else title)
 
 
 def _guarantee(receipt: Receipt) -> Section:
@@ -77,7 +74,13 @@ def _guarantee(receipt: Receipt) -> Section:
         said.append(two_sentences(receipt.epsilon, receipt.neighbors, receipt.personal))
     if receipt.assumptions:
         said.append("The proof of this method takes for granted:")
-    return Section("What was guaranteed", said, receipt.assumptions, is_boxed=True)
+    return Section(
+        "What was guaranteed",
+        said,
+        receipt.assumptions,
+        is_boxed=True,
+        listings=what_is_learned(receipt),
+    )
 
 
 def _published(release: Release, own: Section) -> Section:
@@ -99,7 +102,7 @@ def _covered(release: Release) -> Section:
     """Say which records are in the release, and which are not."""
     found = coverage_of(release)
     return Section(
-        "What is in this release",
+        "What was left out or clipped",
         [f"In it are {found.counts}."],
         pairs=found.columns,
         notes=[

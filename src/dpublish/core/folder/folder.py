@@ -211,6 +211,22 @@ def manifest_name(folder: Path) -> str:
     return HEAD if layout is None else layout.manifest
 
 
+def head_name(folder: Path) -> str:
+    """Return the name of the file that holds a release's receipt."""
+    return next((name for name in _LAYOUTS if os.path.lexists(folder / name)), HEAD)
+
+
+def require_outside_releases(path: Path) -> None:
+    """Refuse to write into any release folder: nothing is added to what was published."""
+    inner = Path(os.path.realpath(path.parent))
+    for folder in (inner, *inner.parents):
+        if any(os.path.lexists(folder / name) for name in (HEAD, *_LAYOUTS)):
+            raise InvalidParameter(
+                f"{path} lies inside the release folder {folder}, which is published as it is: "
+                "this page is for you to keep, so name another folder"
+            )
+
+
 def is_signed(path: str | Path) -> bool:
     """Return whether a release folder has a signature; says nothing of whose, or of what."""
     return has_file(Path(path), SIGNATURE)

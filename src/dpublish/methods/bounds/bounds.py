@@ -61,6 +61,7 @@ class Bounds(Method[BoundsRelease]):
     """
 
     name: ClassVar[str] = "bounds"
+    proofs: ClassVar[tuple[str, ...]] = ("tail_bounds", "selection", "exact")
     task: ClassVar[str] = "bounds"
     publishes: ClassVar[str] = "a lower and an upper bound that most values of a column lie within"
     prefer_when: ClassVar[str] = "no one knows the bounds of a column, which every method needs"

@@ -104,6 +104,7 @@ class DiffGen(LabeledHistogramMethod):
     """
 
     name: ClassVar[str] = "diffgen"
+    proofs: ClassVar[tuple[str, ...]] = ("selection", "exact")
     publishes: ClassVar[str] = (
         "noisy class counts over cells that are refined through taxonomies; predictions and rows "
         "to train on follow for free"

@@ -113,6 +113,7 @@ class DPCopula(Method[DPCopulaRelease]):
     """
 
     name: ClassVar[str] = "dpcopula"
+    proofs: ClassVar[tuple[str, ...]] = ("correlation", "marginals", "selection", "exact")
     task: ClassVar[str] = "synthesis"
     publishes: ClassVar[str] = (
         "noisy marginals and correlations; rows of all columns and range counts follow for free"

@@ -139,6 +139,15 @@ class DPCopulaHybrid(Method[DPCopulaHybridRelease | CellCopulasRelease]):
     """
 
     name: ClassVar[str] = "dpcopula-hybrid"
+    proofs: ClassVar[tuple[str, ...]] = (
+        "mixed_network",
+        "cell_copulas",
+        "correlation",
+        "marginals",
+        "bayes_network",
+        "selection",
+        "exact",
+    )
     task: ClassVar[str] = "synthesis"
     publishes: ClassVar[str] = (
         "noisy marginals of numbers, joined with noisy counts of categories; rows of all columns "

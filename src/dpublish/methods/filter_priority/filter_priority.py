@@ -74,6 +74,7 @@ class FilterPriority(Method[FilterPriorityRelease]):
     """
 
     name: ClassVar[str] = "filter-priority"
+    proofs: ClassVar[tuple[str, ...]] = ("cell_sample", "exact")
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "a weighted sample of the largest noisy cells; counts and rows follow for free"

@@ -62,6 +62,7 @@ class Histogram(Method[HistogramRelease]):
     """
 
     name: ClassVar[str] = "histogram"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of every combination of a few columns; range counts and rows follow for free"

@@ -56,6 +56,7 @@ class DPLloyd(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd"
+    proofs: ClassVar[tuple[str, ...]] = ("lloyd", "exact")
     publishes: ClassVar[str] = (
         "cluster centers after noisy rounds of k-means; labels follow for free"
     )

@@ -54,6 +54,7 @@ class DPLloydImpr(CenterMethod):
     """
 
     name: ClassVar[str] = "dplloyd-impr"
+    proofs: ClassVar[tuple[str, ...]] = ("lloyd", "exact")
     publishes: ClassVar[str] = (
         "cluster centers after a few noisy rounds of k-means; labels follow for free"
     )

@@ -163,6 +163,7 @@ class EUGkM(ThetaMethod, UniformGridMethod):
     """
 
     name: ClassVar[str] = "eugkm"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     publishes: ClassVar[str] = "a noisy grid sized for clustering, and the centers found in it"
     prefer_when: ClassVar[str] = "two or three columns matter, and you compare with EUGkM"
     standing: ClassVar[Standing] = "baseline"
@@ -204,6 +205,7 @@ class UGkM(EUGkM):
     """
 
     name: ClassVar[str] = "ugkm"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     publishes: ClassVar[str] = "a noisy grid sized for range counts, and the centers found in it"
     prefer_when: ClassVar[str] = "range counts matter as much as the centers"
     standing: ClassVar[Standing] = "baseline"
@@ -240,6 +242,7 @@ class MkM(UniformGridMethod):
     """
 
     name: ClassVar[str] = "mkm"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     publishes: ClassVar[str] = (
         "a noisy grid whose size does not depend on epsilon, and the centers found in it"
     )

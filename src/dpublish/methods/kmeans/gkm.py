@@ -70,6 +70,7 @@ class GkM(CenterMethod):
     """
 
     name: ClassVar[str] = "gkm"
+    proofs: ClassVar[tuple[str, ...]] = ("block_centers", "selection", "exact")
     publishes: ClassVar[str] = "cluster centers, averaged over random blocks of records"
     prefer_when: ClassVar[str] = "you compare with sample-and-aggregate"
     standing: ClassVar[Standing] = "baseline"

@@ -64,6 +64,7 @@ class HybridKMeans(ThetaMethod):
     """
 
     name: ClassVar[str] = "hybrid"
+    proofs: ClassVar[tuple[str, ...]] = ("lloyd", "exact")
     publishes: ClassVar[str] = "a noisy grid, and its centers after one noisy round of k-means"
     prefer_when: ClassVar[str] = (
         "there are few columns and many records, and you compare with Hybrid"

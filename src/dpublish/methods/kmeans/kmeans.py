@@ -82,6 +82,7 @@ class KMeans(CenterMethod):
     """
 
     name: ClassVar[str] = "kmeans"
+    proofs: ClassVar[tuple[str, ...]] = ("lloyd", "bayes_network", "selection", "exact")
     publishes: ClassVar[str] = (
         "cluster centers, and a noisy synopsis in which they were found; rows, labels and other "
         "numbers of clusters follow for free"

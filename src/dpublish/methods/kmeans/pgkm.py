@@ -77,6 +77,7 @@ class PGkM(CenterMethod):
     """
 
     name: ClassVar[str] = "pgkm"
+    proofs: ClassVar[tuple[str, ...]] = ("center_losses", "top_k", "selection", "exact")
     publishes: ClassVar[str] = "cluster centers, found by a genetic algorithm"
     prefer_when: ClassVar[str] = "you compare with PrivGene on few clusters in two columns"
     standing: ClassVar[Standing] = "baseline"

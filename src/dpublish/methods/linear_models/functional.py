@@ -90,6 +90,7 @@ class FunctionalMechanism(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "functional"
+    proofs: ClassVar[tuple[str, ...]] = ("functional", "exact")
     task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a linear or logistic regression, fitted to a perturbed objective, with confidence "

@@ -93,6 +93,7 @@ class GUPT(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "gupt"
+    proofs: ClassVar[tuple[str, ...]] = ("gupt", "exact")
     publishes: ClassVar[str] = (
         "a linear or logistic regression or a support vector machine, averaged over random "
         "blocks of records"

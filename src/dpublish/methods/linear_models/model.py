@@ -81,6 +81,13 @@ class LinearModel(Method[LinearModelRelease | PrivPfCRelease]):
     """
 
     name: ClassVar[str] = "model"
+    proofs: ClassVar[tuple[str, ...]] = (
+        "grid_quality",
+        "refinement",
+        "functional",
+        "selection",
+        "exact",
+    )
     task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a logistic regression, support vector machine or linear regression; predictions and "

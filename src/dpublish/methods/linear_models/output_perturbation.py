@@ -104,6 +104,7 @@ class OutputPerturbation(ClassifierMethod):
     """
 
     name: ClassVar[str] = "output-perturbation"
+    proofs: ClassVar[tuple[str, ...]] = ("private_erm", "exact")
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine with noise on its weights"
     )

@@ -96,6 +96,7 @@ class PrivateERM(ClassifierMethod):
     """
 
     name: ClassVar[str] = "private-erm"
+    proofs: ClassVar[tuple[str, ...]] = ("private_erm", "exact")
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, fitted to a perturbed objective"
     )

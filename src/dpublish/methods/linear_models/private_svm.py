@@ -139,6 +139,7 @@ class PrivateSVM(Method[LinearModelRelease]):
     """
 
     name: ClassVar[str] = "private-svm"
+    proofs: ClassVar[tuple[str, ...]] = ("private_svm", "exact")
     task: ClassVar[str] = "model fitting"
     publishes: ClassVar[str] = (
         "a support vector machine with noise on its weights, linear or with random features"

@@ -98,6 +98,13 @@ class PrivGene(ClassifierMethod):
     """
 
     name: ClassVar[str] = "privgene"
+    proofs: ClassVar[tuple[str, ...]] = (
+        "linear_losses",
+        "center_losses",
+        "top_k",
+        "selection",
+        "exact",
+    )
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, found by a genetic algorithm"
     )

@@ -106,6 +106,7 @@ class PrivLocal(ClassifierMethod):
     """
 
     name: ClassVar[str] = "privlocal"
+    proofs: ClassVar[tuple[str, ...]] = ("privlocal", "selection", "exact")
     publishes: ClassVar[str] = (
         "a logistic regression or support vector machine, found by private local search"
     )

@@ -64,6 +64,7 @@ class Marginals(Method[MarginalsRelease]):
     """
 
     name: ClassVar[str] = "marginals"
+    proofs: ClassVar[tuple[str, ...]] = ("marginals", "selection", "exact")
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "a noisy marginal of each column; counts and quantiles of one column follow for free"

@@ -88,6 +88,7 @@ class PersonalizedEM(PersonalSettings):
     """
 
     name: ClassVar[str] = "personalized-em"
+    proofs: ClassVar[tuple[str, ...]] = ("personal_choice", "selection", "exact")
     publishes: ClassVar[str] = "one count or one median that respects each person's own epsilon"
     prefer_when: ClassVar[str] = "you need one number, and few people are at the lowest level"
 

@@ -52,6 +52,7 @@ class Minimum(PersonalMethod):
     """
 
     name: ClassVar[str] = "minimum"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     publishes: ClassVar[str] = "the release of another method for all people, at the smallest level"
     prefer_when: ClassVar[str] = "you want a baseline, or people accept similar epsilons"
     standing: ClassVar[Standing] = "baseline"

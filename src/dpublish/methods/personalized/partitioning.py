@@ -76,6 +76,7 @@ class Partitioning(GroupMethod):
     """
 
     name: ClassVar[str] = "partitioning"
+    proofs: ClassVar[tuple[str, ...]] = ("partitioning", "exact")
     publishes: ClassVar[str] = (
         "the releases of another method for groups of people with similar epsilon, combined"
     )

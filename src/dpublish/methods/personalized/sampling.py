@@ -78,6 +78,7 @@ class Sampling(PersonalMethod):
     """
 
     name: ClassVar[str] = "sampling"
+    proofs: ClassVar[tuple[str, ...]] = ("personal_sampling", "exact")
     publishes: ClassVar[str] = (
         "the release of another method for a sample that favors people who accept more"
     )

@@ -66,6 +66,7 @@ class TRound(GroupMethod):
     """
 
     name: ClassVar[str] = "t-round"
+    proofs: ClassVar[tuple[str, ...]] = ("partitioning", "exact")
     publishes: ClassVar[str] = (
         "the same as partitioning, in several rounds that use up what each level has left"
     )

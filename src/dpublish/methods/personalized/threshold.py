@@ -67,6 +67,7 @@ class Threshold(PersonalMethod):
     """
 
     name: ClassVar[str] = "threshold"
+    proofs: ClassVar[tuple[str, ...]] = ("exact",)
     publishes: ClassVar[str] = "the release of another method for the people at or above one level"
     prefer_when: ClassVar[str] = "few people are below that level"
 

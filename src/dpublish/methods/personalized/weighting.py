@@ -89,6 +89,7 @@ class Weighting(PersonalSettings):
     """
 
     name: ClassVar[str] = "weighting"
+    proofs: ClassVar[tuple[str, ...]] = ("weighting", "exact")
     publishes: ClassVar[str] = (
         "one noisy histogram that weights each person by the epsilon they accept"
     )

@@ -85,6 +85,7 @@ class PPH(LabeledHistogramMethod):
     """
 
     name: ClassVar[str] = "pph"
+    proofs: ClassVar[tuple[str, ...]] = ("pph", "selection", "exact")
     publishes: ClassVar[str] = (
         "noisy class counts over a few chosen columns; predictions and rows to train on follow for"
         " free"

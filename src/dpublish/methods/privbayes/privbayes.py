@@ -82,6 +82,7 @@ class PrivBayes(Method[PrivBayesRelease]):
     """
 
     name: ClassVar[str] = "privbayes"
+    proofs: ClassVar[tuple[str, ...]] = ("bayes_network", "selection", "exact")
     task: ClassVar[str] = "synthesis"
     publishes: ClassVar[str] = (
         "a Bayesian network of noisy joint counts; rows of all columns and predictions follow for "

@@ -68,6 +68,7 @@ class Privelet(Method[PriveletRelease]):
     """
 
     name: ClassVar[str] = "privelet"
+    proofs: ClassVar[tuple[str, ...]] = ("wavelet", "exact")
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy wavelet coefficients of counts; range counts and rows follow for free"

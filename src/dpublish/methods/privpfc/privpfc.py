@@ -89,6 +89,7 @@ class PrivPfC(Method[PrivPfCRelease]):
     """
 
     name: ClassVar[str] = "privpfc"
+    proofs: ClassVar[tuple[str, ...]] = ("grid_quality", "refinement", "selection", "exact")
     task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = (
         "a noisy grid of the columns that predict a class best; predictions and rows to train on "

@@ -66,6 +66,7 @@ class AG(BoxMethod):
     """
 
     name: ClassVar[str] = "ag"
+    proofs: ClassVar[tuple[str, ...]] = ("boxes", "exact")
     publishes: ClassVar[str] = (
         "noisy counts of a grid that is finer where records are dense; range counts and rows "
         "follow for free"

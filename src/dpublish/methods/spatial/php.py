@@ -73,6 +73,7 @@ class PHP(Method[SpatialRelease]):
     """
 
     name: ClassVar[str] = "p-hp"
+    proofs: ClassVar[tuple[str, ...]] = ("partition", "selection", "exact")
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "noisy counts of boxes that are cut where records are uneven; range counts and rows follow"

@@ -77,6 +77,7 @@ class PSD(BoxMethod):
     """
 
     name: ClassVar[str] = "psd"
+    proofs: ClassVar[tuple[str, ...]] = ("boxes", "selection", "exact")
     publishes: ClassVar[str] = (
         "noisy counts of a tree of boxes, cut at noisy medians; range counts and rows follow for "
         "free"

@@ -59,6 +59,7 @@ class UG(BoxMethod):
     """
 
     name: ClassVar[str] = "ug"
+    proofs: ClassVar[tuple[str, ...]] = ("boxes", "exact")
     publishes: ClassVar[str] = (
         "noisy counts of a grid of equal boxes; range counts and rows follow for free"
     )

@@ -81,6 +81,7 @@ class Statistics(Method[StatisticsRelease]):
     """
 
     name: ClassVar[str] = "statistics"
+    proofs: ClassVar[tuple[str, ...]] = ("statistics", "selection", "exact")
     task: ClassVar[str] = "counting"
     publishes: ClassVar[str] = (
         "counts, sums, means, variances and quantiles by group, each with a confidence interval"

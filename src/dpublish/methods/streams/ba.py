@@ -96,6 +96,7 @@ class BA(WEventMethod):
     """
 
     name: ClassVar[str] = "ba"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "exact")
     publishes: ClassVar[str] = (
         "a fresh histogram when it is closer than the last, with what skipped steps left"
     )

@@ -187,6 +187,7 @@ class BD(WEventMethod):
     """
 
     name: ClassVar[str] = "bd"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "exact")
     publishes: ClassVar[str] = (
         "a fresh histogram when it is closer than the last, with half of what is left"
     )

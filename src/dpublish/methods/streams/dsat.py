@@ -428,6 +428,7 @@ class DSAT(AdaptiveSampling):
     """
 
     name: ClassVar[str] = "dsat"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "sparse_vector", "exact")
     publishes: ClassVar[str] = (
         "histograms of a finite stream when they are worth while, in a rhythm that it learns and "
         "early after a jump"

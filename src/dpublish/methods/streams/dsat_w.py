@@ -72,6 +72,7 @@ class DSATw(AdaptiveSampling):
     """
 
     name: ClassVar[str] = "dsat-w"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "sparse_vector", "exact")
     publishes: ClassVar[str] = "histograms of an endless stream when they are worth while"
     prefer_when: ClassVar[str] = (
         "the stream never ends, and people must be hidden within any so many steps"

@@ -211,6 +211,7 @@ class DSFT(StreamMethod):
     """
 
     name: ClassVar[str] = "dsft"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "sparse_vector", "exact")
     publishes: ClassVar[str] = "a fresh histogram when the counts have moved by a fixed amount"
     prefer_when: ClassVar[str] = "you know how much change matters"
     window: ClassVar[int | None] = None

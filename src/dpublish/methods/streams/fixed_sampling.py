@@ -75,6 +75,7 @@ class FixedSampling(HorizonOrWindow):
     """
 
     name: ClassVar[str] = "fixed-sampling"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "exact")
     publishes: ClassVar[str] = "a fresh histogram at equal intervals"
     prefer_when: ClassVar[str] = "counts drift steadily and you know how fast"
 

@@ -59,6 +59,8 @@ class StreamMethod:
     """When to choose it, in one line."""
     standing: ClassVar[Standing] = "alternative"
     """Whether it is the default of its task, an alternative, or a baseline of the literature."""
+    proofs: ClassVar[tuple[str, ...]] = ()
+    """Pages of docs/proofs, without their ending: its own, and those of mechanisms that it uses."""
 
     if TYPE_CHECKING:  # each method has them as settings or as constants
 

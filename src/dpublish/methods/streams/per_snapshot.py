@@ -65,6 +65,7 @@ class PerSnapshot(HorizonOrWindow):
     """
 
     name: ClassVar[str] = "per-snapshot"
+    proofs: ClassVar[tuple[str, ...]] = ("stream", "exact")
     publishes: ClassVar[str] = "a fresh noisy histogram at every step"
     prefer_when: ClassVar[str] = "there are few steps, or you want a baseline"
 

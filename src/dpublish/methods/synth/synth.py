@@ -89,6 +89,7 @@ class Synth(Method[SynthRelease]):
     """
 
     name: ClassVar[str] = "synth"
+    proofs: ClassVar[tuple[str, ...]] = ("synth", "selection", "exact")
     task: ClassVar[str] = "synthesis"
     publishes: ClassVar[str] = (
         "noisy marginals and chosen tables, joined into one model; rows of all columns, counts and "

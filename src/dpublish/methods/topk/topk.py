@@ -68,6 +68,7 @@ class TopK(Method[TopKRelease]):
     """
 
     name: ClassVar[str] = "topk"
+    proofs: ClassVar[tuple[str, ...]] = ("top_k", "sparse_vector", "selection", "exact")
     task: ClassVar[str] = "ranking"
     publishes: ClassVar[str] = "the most frequent values of a column or items of baskets, in order"
     prefer_when: ClassVar[str] = "the domain is large, and only its most frequent values matter"

@@ -74,6 +74,7 @@ class DiffPID3(Method[DecisionTreeRelease]):
     """
 
     name: ClassVar[str] = "diffpid3"
+    proofs: ClassVar[tuple[str, ...]] = ("diffpid3", "selection", "exact")
     task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = (
         "a decision tree with noisy class counts; rules and predictions follow for free"

@@ -42,6 +42,7 @@ class Majority(Method[DecisionTreeRelease]):
     """
 
     name: ClassVar[str] = "majority"
+    proofs: ClassVar[tuple[str, ...]] = ("selection", "exact")
     task: ClassVar[str] = "classification"
     publishes: ClassVar[str] = "the majority class"
     prefer_when: ClassVar[str] = "you want the baseline that every classifier has to beat"

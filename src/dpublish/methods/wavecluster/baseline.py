@@ -73,6 +73,7 @@ class WaveBaseline(WaveMethod):
     """
 
     name: ClassVar[str] = "wave-baseline"
+    proofs: ClassVar[tuple[str, ...]] = ("wavecluster", "exact")
     publishes: ClassVar[str] = "clusters of any shape, found in an adaptive grid"
     prefer_when: ClassVar[str] = "you want the baseline that other shape methods have to beat"
     standing: ClassVar[Standing] = "baseline"

@@ -46,6 +46,7 @@ class PrivQT(WaveMethod):
     """
 
     name: ClassVar[str] = "privqt"
+    proofs: ClassVar[tuple[str, ...]] = ("wavecluster", "exact")
     publishes: ClassVar[str] = "a noisy grid, and the clusters of any shape found in it"
     prefer_when: ClassVar[str] = (
         "the noisy grid matters as much as the clusters, or few cells are dense"

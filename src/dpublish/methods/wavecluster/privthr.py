@@ -77,6 +77,7 @@ class PrivTHR(WaveMethod):
     """
 
     name: ClassVar[str] = "privthr"
+    proofs: ClassVar[tuple[str, ...]] = ("wavecluster", "exact")
     publishes: ClassVar[str] = "clusters of any shape, as labeled cells of a noisy grid"
     prefer_when: ClassVar[str] = "no center describes the shape of a cluster"
     standing: ClassVar[Standing] = "default"

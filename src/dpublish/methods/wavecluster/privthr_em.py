@@ -58,6 +58,7 @@ class PrivTHREM(WaveMethod):
     """
 
     name: ClassVar[str] = "privthr-em"
+    proofs: ClassVar[tuple[str, ...]] = ("wavecluster", "selection", "exact")
     publishes: ClassVar[str] = "clusters of any shape, and the density threshold of their cells"
     prefer_when: ClassVar[str] = (
         "clusters are much denser than the noise, and the threshold matters"
