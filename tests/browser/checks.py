@@ -19,6 +19,7 @@ _BROKEN = """() => {
     for (const word of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
       range.setStart(node, word.index);
       range.setEnd(node, word.index + word[0].length);
+      if (/^[0-9a-f]{32,}$/.test(word[0])) continue;
       const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
       if (lines.size > 1) found.push(word[0]);
     }
@@ -53,13 +54,21 @@ def sideways(page):
 
 
 def broken_words(page):
-    """Find the words outside of code that are cut by the end of a line."""
+    """Find the words that the end of a line cuts, but for code and for digests."""
     return page.evaluate(_BROKEN)
 
 
 def screens(page):
     """How many windows high the page is."""
     return page.evaluate("document.documentElement.scrollHeight / window.innerHeight")
+
+
+def open_screens(page):
+    """How many windows high the page is down to where nothing but folded sections follows."""
+    return page.evaluate(
+        "Math.max(...[...document.querySelectorAll('section:not(:has(> .whole))')]"
+        ".map(each => each.getBoundingClientRect().bottom + window.scrollY)) / window.innerHeight"
+    )
 
 
 def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):
@@ -74,4 +83,12 @@ def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):
             visit.close()
 
 
-__all__ = ["LOOKS", "broken_words", "screens", "sideways", "take_screenshots", "violations"]
+__all__ = [
+    "LOOKS",
+    "broken_words",
+    "open_screens",
+    "screens",
+    "sideways",
+    "take_screenshots",
+    "violations",
+]

@@ -10,8 +10,12 @@ from dpublish.methods.streams.folder import load_stream
 from dpublish.privacy.budget import Budget
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.randomness import seeded
+from dpublish.report.certificate import render_certificate
+from dpublish.report.checks import examine
 from dpublish.report.html import render_page
+from dpublish.report.keep import write_keep as write_report_to_keep
 from dpublish.report.page import render_report
+from owners_world import make_plain
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
 
 LEVELS = {"preference": "sex", "rule": "Female=2; Male=3", "levels": ("2", "3"), "derived": True}
@@ -67,6 +71,20 @@ def write_stream(folder):
             operator.next(rows(number), f"2024-01-{number:02}", allow_new_labels=True)
     path = folder / "stream.html"
     path.write_text(render_report(load_stream(folder / "out")), "utf-8")
+    return path
+
+
+def write_keep(folder):
+    made = make_plain(folder)
+    path = folder / "keep.html"
+    write_report_to_keep(made.folder, made.ledger, path, key=made.key, released_by="the owner")
+    return path
+
+
+def write_certificate(folder):
+    made = make_plain(folder)
+    path = folder / "certificate.html"
+    path.write_text(render_certificate(examine(made.folder, made.ledger, key=made.key)), "utf-8")
     return path
 
 

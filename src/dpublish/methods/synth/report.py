@@ -65,6 +65,7 @@ def _quality(release: SynthRelease) -> Listing:
         caption="Total variation distance between the true frequencies of pairs of columns and "
         "those that rows are drawn with: 0 is equal, 1 has nothing in common. It was measured on "
         "the true records, with noise, and a share of epsilon paid for it.",
+        is_folded=True,
     )
 
 
