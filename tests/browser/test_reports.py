@@ -72,6 +72,7 @@ def test_drawings_have_words_and_names_of_their_own(written, kind):
     assert drawings or kind in ("bounds", "certificate")
     for drawing in drawings:
         assert re.search(r'role="img" aria-label="[^"]{20,}"', drawing), drawing
+    assert len(text) < 200_000
     names = re.findall(r'\bid="([^"]+)"', text)
     assert len(names) == len(set(names))
     used = re.findall(r'(?:href="#|url\(#)([^")]+)', text)

@@ -262,7 +262,8 @@ def draw_errors(panels: Sequence[tuple[str, IntArray, FloatArray]], sanity: floa
     def paint(figure: Any, grid: Sequence[Any]) -> None:
         for axes, (title, truth, errors) in zip(grid, panels, strict=True):
             # The logarithm of 0 is infinite: 0 is drawn at the left and lower ends.
-            axes.scatter(np.maximum(truth, 0.5), np.maximum(errors, 1e-4), s=5, color=SYNTHETIC)
+            shown = (np.maximum(truth, 0.5), np.maximum(errors, 1e-4))
+            axes.scatter(*shown, s=5, color=SYNTHETIC, rasterized=True)  # a thousand points
             axes.axvline(sanity, color=TRUE, linewidth=0.8, linestyle=":")
             axes.set_xscale("log")
             axes.set_yscale("log")

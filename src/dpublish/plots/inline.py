@@ -40,6 +40,7 @@ _TAG = re.compile(r"<[^>]*>")
 _COLOR = re.compile(r'\b(fill|stroke|stop-color)(: ?|=")(#[0-9a-fA-F]{6})\b')
 _NAME = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _USED = re.compile(r'(?:href="#|url\(#)([^")]+)')
+_GAP = re.compile(r">\s+<")
 _UNUSED = "unused"
 
 
@@ -63,7 +64,7 @@ def inline(svg: str, number: int, label: str) -> str:
         text = _NAME.sub(rename, _COLOR.sub(_variable, tag[0]))
         return text.replace(f' id="{_UNUSED}"', "")
 
-    head, _, rest = _TAG.sub(change, svg).partition("<svg")
+    head, _, rest = _TAG.sub(change, _GAP.sub("><", svg)).partition("<svg")
     opening, close, inside = rest.partition(">")
     opening = re.sub(r'\s(role|aria-label)="[^"]*"', "", opening)
     return f'{head}<svg role="img" aria-label="{escape(label)}"{opening}{close}{inside}'

@@ -168,12 +168,15 @@ def label_by_counts(axis: Any) -> None:
 
 def label_logarithms(axis: Any) -> None:
     """Label an axis of logarithms by plain numbers; where it is short, between decades, too."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    if high >= 100 * low:
+        axis.set_minor_locator(NullLocator())
+        return
     between = FuncFormatter(lambda value, _: plain_number(value) if f"{value:e}"[0] in "25" else "")
-    axis.set_minor_formatter(between if high < 100 * low else NullFormatter())
+    axis.set_minor_formatter(between)
 
 
 def draw_intervals(axes: Any, rows: Any, values: Sequence[float], lows: Any, highs: Any) -> None:
