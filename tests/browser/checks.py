@@ -27,6 +27,13 @@ _BROKEN = """() => {
   return found;
 }"""
 
+_OPEN = """() => {
+  const bottom = each => each.getBoundingClientRect().bottom + window.scrollY;
+  const open = [...document.querySelectorAll('section:not(:has(> .whole))')].map(bottom);
+  const stamps = [...document.querySelectorAll('.stamp')].map(each => each.offsetHeight);
+  return Math.max(0, ...open) - stamps.reduce((sum, each) => sum + each, 0);
+}"""
+
 
 def violations(page, *rules):
     """Run axe on a page: its serious and critical findings, each with where it is.
@@ -64,11 +71,11 @@ def screens(page):
 
 
 def open_screens(page):
-    """How many windows high the page is down to where nothing but folded sections follows."""
-    return page.evaluate(
-        "Math.max(...[...document.querySelectorAll('section:not(:has(> .whole))')]"
-        ".map(each => each.getBoundingClientRect().bottom + window.scrollY)) / window.innerHeight"
-    )
+    """How many windows high the page is down to where nothing but folded sections follows.
+
+    Stamps are left out: what is drawn from no seed has none.
+    """
+    return page.evaluate(_OPEN) / page.viewport_size["height"]
 
 
 def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):

@@ -79,9 +79,11 @@ _CAPTIONS = {
 
 def _section(finding: Finding, drawn: str | None) -> Section:
     caption = _CAPTIONS.get(finding.name, "")
+    heading, _, rest = finding.title.partition(":")
+    said = [finding.title] if rest else []
     return Section(
-        finding.title.partition(":")[0],
-        [finding.title, *(f"{note[0].upper()}{note[1:]}." for note in finding.notes)],
+        heading,
+        [*said, *(f"{note[0].upper()}{note[1:]}." for note in finding.notes)],
         figures=() if drawn is None else [Figure(caption, drawn)],
         listings=[Listing(finding.headers, finding.rows)],
         is_folded=True,

@@ -335,7 +335,7 @@ def _render(
     whole = (size[0] * columns, size[1] * -(-panels // columns))
     with drawing(whole, panels=panels, columns=columns) as drawn:
         paint(drawn.figure, drawn.axes)
-        return drawn.svg()
+        return drawn.svg(fit=True)
 
 
 def _draw_bars(axes: Any, marginal: MarginalPlot) -> None:

@@ -55,7 +55,7 @@ _RULES: Any = {
 KEPT = "kept"
 _KEPT: ContextVar[list[Any] | None] = ContextVar("_KEPT", default=None)
 _PADDING = 0.15  # inches around a drawing that is cut to fit; a browser's letters may be wider
-_LARGEST_ZOOM = 1.1  # of a small drawing on a wide page
+_LARGEST_ZOOM = 4 / 3  # of a small drawing on a wide page: its size in points, as it was drawn
 
 
 def can_draw() -> bool:
