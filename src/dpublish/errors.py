@@ -19,13 +19,18 @@ Messages quote public settings only, never a value computed from private data:
 an error message is a release that no one paid for.
 """
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import wraps
 from math import inf
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _LISTED = 20  # names that a message lists
 
 
@@ -114,10 +119,19 @@ def require_count(*, at_least: int = 1, **settings: object) -> None:
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_integer or int(value) < at_least:  # type: ignore[call-overload]
             refused = InvalidParameter if is_integer else InvalidType
-            # A table that is passed by mistake holds private values: only its type is told.
-            is_plain = value is None or isinstance(value, Real | str)
-            told = value if is_plain else f"an object of type {type(value).__name__}"
+            told = value if isinstance(value, str) else what_it_is(value)
             raise refused(f"{name} ({told}) must be an integer, at least {at_least}")
+
+
+def what_it_is(value: object) -> str:
+    """Name a value that was passed by mistake: a table holds private values, so only its type.
+
+    >>> what_it_is(None), what_it_is(3), what_it_is(["a"])
+    ('None', '3', 'an object of type list')
+    """
+    if value is None or isinstance(value, Real):
+        return str(value)
+    return f"an object of type {type(value).__name__}"
 
 
 def _first_of(names: list[str]) -> str:
@@ -126,14 +140,39 @@ def _first_of(names: list[str]) -> str:
     return ", ".join(names[:_LISTED]) + more
 
 
-def require_known(what: str, name: str, known: Iterable[str]) -> None:
+def require_known(what: str, name: object, known: Iterable[str]) -> None:
     """Refuse a name that is not among the `known` ones, and offer the nearest."""
     names = sorted(known)
+    if not isinstance(name, str):
+        subject = what.rstrip(":")
+        raise InvalidType(
+            f"{subject} must be text, not {what_it_is(name)}; known: {_first_of(names)}"
+        )
     if name in names:
         return
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {_first_of(names)}"
     raise InvalidParameter(f"there is no {what} {name!r}; {hint}")
+
+
+def plain_refusals(call: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let a mistake of the caller show without the lines of this package in which it was found.
+
+    What is refused is refused with all that is known of it in the message, so the lines below
+    the call tell a user nothing.  Any other error is a fault of this package, and shows whole;
+    so does everything where Python runs in development mode (`python -X dev`).
+    """
+
+    @wraps(call)
+    def checked(*args: _P.args, **options: _P.kwargs) -> _R:
+        try:
+            return call(*args, **options)
+        except DPublishError as refusal:
+            if sys.flags.dev_mode:
+                raise
+            raise refusal.with_traceback(None) from None
+
+    return checked
 
 
 @contextmanager

@@ -59,6 +59,37 @@ MISTAKES = {
     "ledger add books.db people --cap 1": (1, "already", "dpublish ledger cap"),
     "ledger add books.db other --cap -1": (1, "greater than 0"),
     "plan --method histogram --columns age --schema people.toml": (1, "--epsilon"),
+    "init people.csv --schema new.toml --dataset new --yes --cap much": (
+        1,
+        "cap",
+        "for example 0.5",
+    ),
+    "init people.csv --schema new.toml --dataset new --yes --unit none --cap 1 --goal classfy": (
+        1,
+        "classify",
+    ),
+    "init people.csv --schema new.toml --dataset new --yes --unit none --cap 1 "
+    "--column agee=0..9": (1, "did you mean 'age'"),
+    "advise --schema people.toml": (1, "--goal is missing"),
+    "advise --schema people.toml --goal classify": (1, "classify:income"),
+    "advise --schema people.toml --goal classify:age": (1, "model:age"),
+    "rehearse --method histogram --columns age --schema people.toml": (1, "--stand-in is missing"),
+    "rehearse --method histogram --columns age --schema people.toml --stand-in simulated "
+    "--wanted error<0.1": (1, "known: relative"),
+    "rehearse --method histogram --columns age --schema people.toml --stand-in nowhere": (
+        3,
+        "nowhere is not there",
+        "simulated",
+    ),
+    "explain half": (1, "for example 0.5"),
+    "ledger plan books.db people": (1, "--releases 12"),
+    "export nowhere --to csv": (3, "nowhere is not there"),
+    "export nowhere": (1, "--to is missing", "dpublish export --help"),
+    "plan --method model --target sex --schema people.toml --rows 900 --wanted-error 0.1": (
+        1,
+        "dpublish rehearse",
+        "wrong <= 0.1",
+    ),
     "schema check people.toml --data people.csv": (1, "--data", "dpublish schema check --help"),
 }
 

@@ -112,3 +112,14 @@ def test_mistakes_are_named_and_cost_nothing(run, started, words, told, code):
     assert told in done.err
     with Ledger("books.db") as ledger:
         assert ledger.status("people").spent == 1
+
+
+@pytest.mark.parametrize("folder", ["wards", "wards/public"])
+@pytest.mark.parametrize("command", ["evaluate {} --against people.csv", "export {} --to csv"])
+def test_a_run_that_is_named_as_a_release_is_called_what_it_is(run, started, folder, command):
+    assert run("svt", "ask", "wards", "", "--threshold", "-1000").code == 0
+    done = run(*command.format(folder).split())
+    assert done.code == 3
+    assert "is an interactive run and no release" in done.err
+    assert "wards/public/transcript.jsonl" in done.err
+    assert "dpublish svt status" in done.err

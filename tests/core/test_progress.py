@@ -33,9 +33,9 @@ def test_quick_work_shows_nothing(monkeypatch):
     assert run(monkeypatch, Screen(), patience=60) == ""
 
 
-def test_a_notebook_gets_one_line_that_is_taken_away(monkeypatch):
+def test_a_notebook_gets_one_meter_that_is_taken_away(monkeypatch):
     text = run(monkeypatch, io.StringIO(), notebook=True)
-    assert "counts\\x1b[2J: 3 of 10" in text
+    assert "counts\\x1b[2J [######--------------] 30 % (3 of 10)" in text
     assert text.split("\r")[-1].strip() == ""
 
 

@@ -268,6 +268,11 @@ def test_the_report_is_a_sequence_with_a_verdict(tmp_path):
     pytest.importorskip("pandas")
     assert report.to_pandas()["name"].tolist() == [part.name for part in report.parts]
     assert set(report.to_pandas()["stamp"]) == {STAMP}
+    assert report.to_polars()["name"].to_list() == [part.name for part in report.parts]
+    drawn = report.plot().axes[0]
+    assert sorted(column.get_width() for column in drawn.patches) == pytest.approx(
+        sorted(part.score for part in report.parts)
+    )
 
 
 def test_a_folder_is_as_good_as_a_release(tmp_path):

@@ -369,6 +369,13 @@ def test_progress_is_told_to_the_end(earlier, schema):
     assert {total for _, total, _ in seen} == {4}
 
 
+def test_figures_are_frames_of_pandas_and_polars():
+    found = curve([0.3, 0.2], width=0.1)
+    frame = found.to_pandas()
+    assert frame["median"].tolist() == [0.3, 0.2]
+    assert found.to_polars().to_dicts() == frame.to_dict("records")
+
+
 @pytest.mark.parametrize(
     ("given", "changes", "told", "kind"),
     [

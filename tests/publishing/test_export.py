@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpublish import Publication, Schema, column, export
+from dpublish import Publication, Schema, column, export, load
 from dpublish.core.folder.data_package import describe_table
 from dpublish.data.sources import open_table
 from dpublish.errors import CorruptRelease, InvalidParameter, InvalidType
@@ -185,6 +185,12 @@ def test_sheets_have_names_that_excel_takes():
     assert len({name.lower() for name in found}) == len(found)
     assert all(0 < len(name) <= 31 and not set("[]:*?/\\") & set(name) for name in found)
     assert "history" not in found
+
+
+def test_a_release_with_a_folder_is_exported_beside_it(folder):
+    done = export(load(folder), to="json")
+    assert done.path == folder.with_name("costs-json")
+    assert left_in(done.path) == left_in(export(folder, to="json", output=folder.parent / "b").path)
 
 
 def test_only_the_named_tables_are_written(tmp_path):

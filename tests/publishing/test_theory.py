@@ -96,6 +96,22 @@ def test_a_wanted_error_of_noise_alone_is_refused_with_the_command_that_measures
         plan(method, SCHEMA, wanted_error=0.1, n_records=10_000)
 
 
+@pytest.mark.parametrize("name", ["synth", "privbayes", "dpcopula", "dpcopula-hybrid"])
+def test_a_part_of_a_record_is_no_error_of_rows(name):
+    """Who wants 0.1 of rows means pairs of columns; of counts, that was `each within 0`."""
+    method = make_method(name, EXAMPLES[name][0])
+    with pytest.raises(InvalidParameter) as refused:
+        epsilon_for(method, SCHEMA, 10_000, 0.1, schema_path="people.toml")
+    assert shlex.split(str(refused.value))[-2:] == ["--wanted", "tv <= 0.1"]
+    assert "less than one" in str(refused.value)
+    assert plan(method, SCHEMA, wanted_error=100, n_records=10_000).epsilon > 0
+
+
+def test_counts_may_be_wanted_exactly():
+    method = make_method("histogram", {"columns": "sex"})
+    assert plan(method, SCHEMA, wanted_error=0.5).figures["one_cell_95"] == 0
+
+
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=lambda value: str(value)[:40])
 def test_the_written_settings_make_the_same_method(name, settings):
     method = make_method(name, settings)

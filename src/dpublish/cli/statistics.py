@@ -141,6 +141,9 @@ def _say(release: StatisticsRelease, part: str, measure: str | None, *, totals: 
     headers = [*(x.column for x in release.axes), "measure", "value", "from", "to", "of", "note"]
     say_table(headers, rows)
     percent = f"{100 * float(release.confidence):g} %"
-    say(f"{percent} intervals, for the statistic of these records after clipping to the bounds")
+    say(
+        f"{percent} confidence intervals, for the statistic of these records after clipping to "
+        "the bounds"
+    )
     if note := not_in_intervals(release.receipt):
         say(f"  note: {note}")

@@ -29,7 +29,7 @@ from dpublish.core.setting_values import settle_settings
 from dpublish.data.schema import Schema, all_names, needs_contribution
 from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, plain_refusals
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import (
     AddRemoveRecord,
@@ -146,7 +146,8 @@ class Method(ABC, Generic[R_co]):
         """Let every method take lists, names and decimals as people write them."""
         super().__init_subclass__(**options)
         if "__post_init__" in vars(cls):
-            cls.__post_init__ = _settling(cls.__post_init__)  # type: ignore[assignment, method-assign]
+            checked = plain_refusals(_settling(cls.__post_init__))
+            cls.__post_init__ = checked  # type: ignore[assignment, method-assign]
 
     def __post_init__(self) -> None:
         settle_settings(self)

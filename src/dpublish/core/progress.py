@@ -1,4 +1,4 @@
-"""Show how far a release is: a meter on a terminal, a line in a notebook, nothing elsewhere."""
+"""Show how far a release is: a meter on a terminal and in a notebook, nothing elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +12,7 @@ from dpublish.errors import InvalidType
 
 PATIENCE = 1.0
 """Seconds of work after which progress is shown."""
+_SIGNS = 20
 _LINE_SECONDS = 0.2  # between two lines: a notebook keeps each of them for a while
 
 
@@ -94,8 +95,22 @@ def _meter() -> _Shown:
     return _Shown(show, meter.stop)
 
 
+def _in_text(done: int, total: int, label: str) -> str:
+    """Write how much is done, with a meter if it is known of how much.
+
+    >>> _in_text(3, 10, "counts"), _in_text(3, 0, "counts")
+    ('counts [######--------------] 30 % (3 of 10)', 'counts')
+    """
+    if not total:
+        return label
+    part = min(max(done / total, 0.0), 1.0)
+    full = int(_SIGNS * part)
+    drawn = "#" * full + "-" * (_SIGNS - full)
+    return f"{label} [{drawn}] {100 * part:.0f} % ({done:,} of {total:,})"
+
+
 def _line() -> _Shown:
-    """Write one line that is written over, as a notebook's output allows."""
+    """Draw a meter on one line that is written over, as a notebook's output allows."""
     state = {"time": -1.0, "width": 0}
 
     def write(text: str) -> None:
@@ -107,7 +122,7 @@ def _line() -> _Shown:
     def show(done: int, total: int, label: str) -> None:
         if monotonic() - state["time"] >= _LINE_SECONDS:
             state["time"] = monotonic()
-            write(f"{label}: {done:,} of {total:,}" if total else label)
+            write(_in_text(done, total, label))
 
     def close() -> None:
         write("")

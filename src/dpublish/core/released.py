@@ -48,7 +48,13 @@ from dpublish.core.noisy_size import MAX_ROWS
 from dpublish.data.axis import Axis
 from dpublish.data.schema import Schema
 from dpublish.display import Card, Display, arrow_to_pandas, arrow_to_polars, one_line, pick
-from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
+from dpublish.errors import (
+    CorruptRelease,
+    InvalidParameter,
+    InvalidQuery,
+    plain_refusals,
+    require_count,
+)
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import plain_generator
@@ -163,6 +169,10 @@ def is_same(one: Any, other: Any) -> bool:
 # --- The value ---------------------------------------------------------------------------------
 
 
+_ASKED = frozenset({"count", "rows", "predict"})
+"""What users ask a release for by a method of its own."""
+
+
 class Release(Display, ABC):
     """A published value.  Subclasses are frozen dataclasses with `receipt` and `schema`.
 
@@ -177,12 +187,14 @@ class Release(Display, ABC):
     schema: Schema
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let every answer of a count say what was counted."""
+        """Let every answer of a count say what was counted, and mistakes show without our lines."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):  # so that a dataclass does not write one with all arrays
             cls.__repr__ = Release.__repr__  # type: ignore[method-assign]
         if "count" in vars(cls):
             cls.count = _telling(cls.count)  # type: ignore[method-assign]
+        for name in _ASKED & vars(cls).keys():
+            setattr(cls, name, plain_refusals(getattr(cls, name)))
 
     @property
     def complete(self) -> tuple[str, ...]:
@@ -284,14 +296,17 @@ class Release(Display, ABC):
         found = self.tables()
         return found[pick([*found], table, "table")]
 
+    @plain_refusals
     def to_pandas(self, table: str | None = None) -> Any:
         """Return a published table as a pandas DataFrame; the first one if none is named."""
         return arrow_to_pandas(self.to_arrow(table))
 
+    @plain_refusals
     def to_polars(self, table: str | None = None) -> Any:
         """Return a published table as a Polars DataFrame; the first one if none is named."""
         return arrow_to_polars(self.to_arrow(table))
 
+    @plain_refusals
     def plot(self, which: int | str = 0) -> Any:
         """Draw a chart of the report: by its number, or by a word of its caption.
 
@@ -308,6 +323,7 @@ class Release(Display, ABC):
     def expected_error(self) -> dict[str, float]:
         """Return the error predicted from public facts, as figures by name."""
 
+    @plain_refusals
     def rows(self, n: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Draw synthetic rows; free, as often and as many as wanted."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not give synthetic rows")
@@ -346,6 +362,7 @@ class Release(Display, ABC):
             raise InvalidParameter(f"at most {most:,} rows are drawn at once; name a number")
         return plain_generator(seed)
 
+    @plain_refusals
     def count(self, query: str = "", *, confidence: float = 0.95) -> Answer:
         """Count the records that satisfy `query`, with a confidence interval; free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
@@ -360,6 +377,7 @@ class Release(Display, ABC):
         """
         raise InvalidQuery(f"a release of kind {self.kind!r} does not answer counts")
 
+    @plain_refusals
     def predict(self, rows: Any) -> pa.Array:
         """Predict the class of each of `rows` (any Arrow-compatible object); free."""
         raise InvalidQuery(f"a release of kind {self.kind!r} does not classify")

@@ -3,15 +3,19 @@
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from numbers import Real
-from types import UnionType
+from os import PathLike, fspath
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dpublish.errors import InvalidType
 from dpublish.privacy.epsilon import parse_epsilon, quoted
 
+_ONE_COLUMN = 'the name of one column, such as "age"'
+_TEXTS = {"target": _ONE_COLUMN, "column": _ONE_COLUMN, "preference": _ONE_COLUMN}
 _ZERO = re.compile(r"\s*0{1,30}(\.0{1,30})?\s*")
 
 
@@ -72,12 +76,32 @@ def read_fraction(value: Any, name: str) -> Fraction:
 def _settled(value: Any, name: str, wanted: Any) -> Any:
     if get_origin(wanted) is tuple:
         return value if _is_settled(value, wanted) else read_list(value, name, get_args(wanted)[0])
+    if isinstance(value, PathLike) and _is_text(wanted):
+        return fspath(value)
+    _refuse_other_types(value, name, wanted)
     if wanted is Fraction:
         is_given = isinstance(value, str | int | float) and not isinstance(value, bool)
         return read_fraction(value, name) if is_given else value
     if get_origin(wanted) in (UnionType, Union) and isinstance(value, list):
         return tuple(value)
     return value
+
+
+def _refuse_other_types(value: Any, name: str, wanted: Any) -> None:
+    """Refuse what is no text where text is wanted, no number where one is, and tables anywhere."""
+    if _is_text(wanted) and not isinstance(value, str if wanted is str else str | None):
+        raise InvalidType(f"{name} must be {_TEXTS.get(name, 'text')}, not {_shown(value)}")
+    if wanted is Fraction and not isinstance(value, str | Real | Decimal):
+        raise InvalidType(f"{name} must be a number such as 0.5, not {_shown(value)}")
+    if _is_data(value):
+        raise InvalidType(f"{name} must be a setting of the method, not {_shown(value)}")
+
+
+def _is_text(wanted: Any) -> bool:
+    """Return whether a setting is text, or text or None."""
+    if get_origin(wanted) in (UnionType, Union):
+        return set(get_args(wanted)) == {str, NoneType}
+    return wanted is str
 
 
 def _is_settled(value: Any, wanted: Any) -> bool:

@@ -12,7 +12,7 @@ from dpublish.core.catalog import CATALOG
 from dpublish.core.method import Method, settings_of
 from dpublish.core.plugins import plugin_class, plugins
 from dpublish.core.setting_values import read_fraction, read_list
-from dpublish.errors import InvalidParameter, require_known
+from dpublish.errors import InvalidParameter, plain_refusals, require_known
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def list_settings(kind: type) -> list[Setting]:
     ]
 
 
+@plain_refusals
 def make_method(name: str, settings: Mapping[str, Any]) -> Method[Any]:
     """Build a method from settings, given as values or as text from a command line or file."""
     method: Method[Any] = build(method_class(name), name, settings)

@@ -29,7 +29,16 @@ from dpublish.data.stamps import UTC_NAME
 from dpublish.data.statements import Combination, KnownTotal, settle_statements
 from dpublish.data.taxonomy import Node, canonical_text, read_tree
 from dpublish.display import Card, Display, draw, one_line
-from dpublish.errors import InvalidParameter, InvalidSchema, about, require_count, require_known
+from dpublish.errors import (
+    InvalidParameter,
+    InvalidSchema,
+    InvalidType,
+    about,
+    plain_refusals,
+    require_count,
+    require_known,
+    what_it_is,
+)
 from dpublish.privacy.neighbors import (
     PERSON,
     AddRemoveRecord,
@@ -76,9 +85,9 @@ class Schema(Display):
     functions: tuple[ColumnFunction, ...] = ()
     publication: Publication | None = field(default=None, compare=False)
 
+    @plain_refusals
     def __post_init__(self) -> None:
-        if not self.columns:
-            raise InvalidSchema("a schema must have at least one column")
+        self._require_columns()
         for name in self.names:
             if self.names.count(name) > 1:
                 raise InvalidSchema(f"two columns are called {name!r}; rename one of them")
@@ -90,6 +99,16 @@ class Schema(Display):
             require_noun(self.unit_name)
         require_publication(self.publication)
         self._settle()
+
+    def _require_columns(self) -> None:
+        if not self.columns:
+            raise InvalidSchema("a schema must have at least one column")
+        for each in self.columns:
+            if not isinstance(each, Column):
+                raise InvalidType(
+                    "columns must be declared, such as "
+                    f'column("age", "integer", bounds=[0, 120]), not {what_it_is(each)}'
+                )
 
     def _settle(self) -> None:
         """Fit what is stated to the columns."""
@@ -161,7 +180,7 @@ class Schema(Display):
         return AddRemoveUnit(self.unit or self.unit_noun, self.unit_noun).who
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self._by_name:
+        if not isinstance(name, str) or name not in self._by_name:
             require_known("column", name, self.names)
         return self._by_name[name]
 
@@ -258,6 +277,7 @@ def _parse_column(text: str, schema: Schema) -> tuple[str, int | None]:
     return name, int(level)
 
 
+@plain_refusals
 def column(
     name: str,
     kind: Kind | None = None,
@@ -295,6 +315,7 @@ def column(
     >>> column("weekday", source=admitted, part="weekday").axis().labels[:2]
     ('Monday', 'Tuesday')
     """
+    _require_lists(name, bounds=bounds, cuts=cuts, values=values, codes=codes)
     with about(f"column {name!r}:"):
         if source is not None or part is not None:
             _refuse_settings(
@@ -342,6 +363,25 @@ def column(
             missing=missing,
         )
         return with_words(found, description, measured_in)
+
+
+_LISTS = {
+    "bounds": "the least and the greatest value, such as [0, 120]",
+    "cuts": "the ends of bins, such as [0, 18, 65, 120]",
+    "values": 'a list of values, such as ["Female", "Male"]',
+    "codes": 'a list of codes, one for each value, such as ["F", "M"]',
+}
+
+
+def _require_lists(name: object, **settings: object) -> None:
+    """Refuse text and single values where a list is wanted: text would be read by its letters."""
+    if not isinstance(name, str):
+        raise InvalidType(f"the name of a column must be text, not {what_it_is(name)}")
+    for setting, value in settings.items():
+        is_text = isinstance(value, str) and setting != "bounds"  # whose checks know the kind
+        if value is not None and (is_text or not isinstance(value, Iterable)):
+            told = repr(value) if isinstance(value, str) else what_it_is(value)
+            raise InvalidType(f"column {name!r}: {setting} must be {_LISTS[setting]}, not {told}")
 
 
 def _declare_dates(

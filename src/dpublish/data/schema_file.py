@@ -45,7 +45,14 @@ from dpublish.data.publication import read_publication
 from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
-from dpublish.errors import InputError, InvalidSchema, InvalidType, about, require_known
+from dpublish.errors import (
+    InputError,
+    InvalidSchema,
+    InvalidType,
+    about,
+    plain_refusals,
+    require_known,
+)
 
 
 class _CodeFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -131,6 +138,7 @@ _SCHEMA_KEYS = {
 }
 
 
+@plain_refusals
 def load_schema(path: str | PathLike[str]) -> Schema:
     """Read a schema from a TOML file, or from JSON if it is called so."""
     if not isinstance(path, (str, PathLike)):

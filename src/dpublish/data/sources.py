@@ -43,13 +43,19 @@ from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
 from dpublish.data.steps import Steps, read_steps
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter, UnreadableData
+from dpublish.errors import (
+    InvalidParameter,
+    InvalidType,
+    UnreadableData,
+    plain_refusals,
+)
 
 DATABASE_ENDINGS = (".duckdb", ".ddb", ".db")
 _FILE_ENDINGS = (*PARQUET_ENDINGS, *ARROW_ENDINGS, *CSV_ENDINGS)
 _KNOWN = f"known endings: {', '.join((*_FILE_ENDINGS, *DATABASE_ENDINGS))}"
 
 
+@plain_refusals
 def open_table(
     source: Any,
     schema: Schema,
@@ -282,10 +288,10 @@ def _open_object(source: Any, wanted: Sequence[str] | None) -> Source:
         return CsvPipe(source, "standard input" if is_standard else "the open file", wanted)
     if hasattr(source, "__arrow_c_stream__"):
         return StreamSource(source, f"the {type(source).__name__}")
-    raise UnreadableData(
+    raise InvalidType(
         f"rows cannot be read from an object of type {type(source).__name__}; give a path, a "
-        "pandas or Polars table, a DuckDB relation, a binary file of CSV lines, or an object with "
-        "__arrow_c_stream__"
+        "pandas or Polars table (pandas.DataFrame(rows) makes one of lists and dicts), a DuckDB "
+        "relation, a binary file of CSV lines, or an object with __arrow_c_stream__"
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpublish.core.folder.folder import load
 from dpublish.core.released import Release
 from dpublish.data.steps import NO_STEPS, Steps
-from dpublish.errors import InvalidParameter, InvalidType
+from dpublish.errors import InvalidParameter, InvalidType, plain_refusals
 from dpublish.evaluation.evaluations import Request
 from dpublish.evaluation.evaluations import evaluate as measure
 from dpublish.evaluation.report import EvaluationReport
@@ -22,6 +22,7 @@ from dpublish.evaluation.true_rows import read_rows
 from dpublish.methods.streams.released import StreamRelease
 
 
+@plain_refusals
 def evaluate(
     release: Release | str | PathLike[str],
     against: Any,

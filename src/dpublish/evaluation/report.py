@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
+from dpublish.display import arrow_to_pandas, arrow_to_polars, draw
 from dpublish.evaluation.findings import Finding
 from dpublish.evaluation.score import GOOD, ROUGH, Part, figure, overall, verdict_of
 from dpublish.plots.scores import draw_scores
@@ -86,8 +87,22 @@ class EvaluationReport(Sequence[Finding]):
 
     def to_pandas(self) -> Any:
         """Return the parts as a pandas frame, one row each; the stamp stays with each of them."""
+        return arrow_to_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Return the same as a Polars frame."""
+        return arrow_to_polars(self.to_arrow())
+
+    def to_arrow(self) -> pa.Table:
+        """Return the same as an Arrow table."""
         listed = [{**part.to_dict(), "stamp": STAMP} for part in self.parts]
-        return pa.Table.from_pylist(listed).to_pandas()
+        return pa.Table.from_pylist(listed)
+
+    def plot(self) -> Any:
+        """Draw the score of each part; returns a Matplotlib figure."""
+        names = [part.name for part in self.parts]
+        scores = [part.score for part in self.parts]
+        return draw("bars", names, scores, title=f"{self!r}", unit="score, 100 at most")
 
     def __str__(self) -> str:
         lines = [STAMP, self.verdict, ""]

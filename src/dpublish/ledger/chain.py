@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, InvalidType, what_it_is
 from dpublish.privacy import neighbors as notions
 from dpublish.privacy.epsilon import format_epsilon, quoted, read_exact
 from dpublish.privacy.levels import LevelAmounts
@@ -298,6 +298,8 @@ def is_one_line(text: object) -> bool:
 def require_text(**settings: str) -> None:
     """Refuse settings that are not one line of text."""
     for name, value in settings.items():
+        if not isinstance(value, str):
+            raise InvalidType(f"{name} must be one line of text, not {what_it_is(value)}")
         if not is_one_line(value):
             raise InvalidParameter(f"{name} must be one line of text, not {quoted(value)}")
 

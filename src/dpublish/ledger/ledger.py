@@ -27,6 +27,7 @@ from dpublish.errors import (
     LedgerTampered,
     LedgerUnavailable,
     LedgerUncertain,
+    plain_refusals,
 )
 from dpublish.ledger import chain
 from dpublish.ledger.account import Account, GrantStatus, LevelStatus, Status
@@ -95,6 +96,7 @@ class Ledger:
     Fraction(7, 10)
     """
 
+    @plain_refusals
     def __init__(
         self, path: Location, *, clock: Clock | None = None, wait_seconds: float = 30
     ) -> None:
@@ -104,6 +106,7 @@ class Ledger:
         self._anchor: Anchor | None = None
 
     @classmethod
+    @plain_refusals
     def create(
         cls,
         path: Location,
@@ -160,6 +163,7 @@ class Ledger:
         """Let go of the file, or of the connection."""
         self._store.close()
 
+    @plain_refusals
     def add(
         self,
         dataset: str,
@@ -374,6 +378,7 @@ class Ledger:
                 told.insert(0, f"{problem}; what is shown may leave out what was spent")
         return tuple(told)
 
+    @plain_refusals
     def change_cap(self, dataset: str, cap: EpsilonLike, reason: str) -> None:
         """Raise or lower a cap; what is spent stays spent, and the reason stays on record."""
         require_text(reason=reason)
@@ -519,6 +524,7 @@ class Ledger:
         with self._store.reading():
             return tuple(self._store.entries())
 
+    @plain_refusals
     def status(self, dataset: str) -> Status:
         """Return how `dataset` stands: its cap, what is spent and left, and every grant."""
         with self._store.reading():

@@ -13,7 +13,7 @@ from dpublish.core.registry import make_method, method_class
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
 from dpublish.display import Card, Display, one_line
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, plain_refusals, require_count
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
 from dpublish.planning.advice_rules import (
@@ -147,6 +147,7 @@ class Advice(Display):
         return "\n\n".join(["\n".join(head), *map(str, self.choices)])
 
 
+@plain_refusals
 def advise(
     schema: Schema | Mapping[str, Any] | str | PathLike[str],
     goal: str | Goal,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any, NamedTuple
 
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, plain_refusals, require_count
 from dpublish.privacy.epsilon import (
     ExactNumber,
     format_epsilon,
@@ -208,6 +208,7 @@ class Explanation:
         return "\n".join(parts)
 
 
+@plain_refusals
 def explain(epsilon: ExactNumber, *, releases: int | Iterable[int] = RELEASES) -> Explanation:
     """Explain what `epsilon` means for one record; reads no data and spends nothing.
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dpublish.accuracy.isotonic import monotone_fit
 from dpublish.accuracy.rounding import format_number
+from dpublish.display import arrow_to_pandas, arrow_to_polars
 from dpublish.errors import InvalidParameter, InvalidType, require_known
 from dpublish.planning.measures import Measure
 from dpublish.planning.stand_in import STAMP
@@ -287,13 +288,21 @@ class Rehearsal:
         return found
 
     def to_pandas(self) -> Any:
-        """Return one row for each epsilon and measure: median, low, high."""
+        """Return a pandas frame, one row for each epsilon and measure: median, low, high."""
+        return arrow_to_pandas(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Return the same as a Polars frame."""
+        return arrow_to_polars(self.to_arrow())
+
+    def to_arrow(self) -> pa.Table:
+        """Return the same as an Arrow table."""
         listed = [
             {"epsilon": float(point.epsilon), "measure": name, **vars(values)}
             for point in self.points
             for name, values in point.figures.items()
         ]
-        return pa.Table.from_pylist(listed).to_pandas()
+        return pa.Table.from_pylist(listed)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Draw each measure against epsilon; with a path (.svg, .png), write the picture.

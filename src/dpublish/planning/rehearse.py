@@ -15,6 +15,7 @@ from typing import Any
 from dpublish.core.catalog import CATALOG, STREAMS
 from dpublish.core.method import Method, Progress
 from dpublish.core.plugins import plugins
+from dpublish.core.progress import showing_progress
 from dpublish.core.registry import make_method
 from dpublish.core.settings import ALIASES, written_settings
 from dpublish.data.schema import Schema
@@ -24,6 +25,7 @@ from dpublish.errors import (
     DPublishError,
     InvalidParameter,
     InvalidType,
+    plain_refusals,
     require_count,
     require_known,
 )
@@ -46,6 +48,7 @@ _REFINED = 2
 _SEEDS = 1_000_003
 
 
+@plain_refusals
 def rehearse(
     method_or_goal: "Method[Any] | Goal | str",
     schema: Schema | Mapping[str, Any] | str | PathLike[str],
@@ -57,7 +60,7 @@ def rehearse(
     seed: int = 0,
     wanted: str | Wanted | None = None,
     goal: str | Goal | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = True,
     **settings: Any,
 ) -> Rehearsal:
     """Measure what a release would give, before anything is spent; no private row is read.
@@ -79,7 +82,8 @@ def rehearse(
         wanted: What the measure should reach, such as "wrong <= 0.18": the smallest epsilon for
             it is found.
         goal: What the release is for, where its method serves several goals.
-        progress: Called with what is done, how much there is, and a label.
+        progress: Whether to show progress, on a terminal or in a notebook, after a second of
+            work; or a function of (done, total, label).
         settings: Settings of a method that is given by name.
 
     >>> from dpublish import datasets, rehearse
@@ -99,8 +103,9 @@ def rehearse(
     for epsilon in tried:
         predict(method, known, n_records, epsilon)  # refuses settings that do not fit
     standing = read_stand_in(stand_in, known, method.reads(known), n_records=n_records, seed=seed)
-    stage = Stage.of(method, known, standing, kind, repeats=repeats, seed=seed, progress=progress)
-    return stage.rehearse(tried, target)
+    with showing_progress(progress) as report:
+        stage = Stage.of(method, known, standing, kind, repeats=repeats, seed=seed, progress=report)
+        return stage.rehearse(tried, target)
 
 
 @dataclass(eq=False)

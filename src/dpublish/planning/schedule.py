@@ -10,7 +10,15 @@ from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dpublish.errors import BudgetExhausted, InvalidParameter, require_count, require_known
+from dpublish.errors import (
+    BudgetExhausted,
+    InvalidParameter,
+    InvalidType,
+    plain_refusals,
+    require_count,
+    require_known,
+    what_it_is,
+)
 from dpublish.ledger.account import Status
 from dpublish.privacy.epsilon import (
     ExactNumber,
@@ -110,6 +118,7 @@ class Schedule:
         return plain
 
 
+@plain_refusals
 def plan_releases(
     status: Status,
     *,
@@ -124,6 +133,11 @@ def plan_releases(
     (day, week, month, quarter, year) for the releases of one year.  `keep` sets aside an amount,
     `"0.2"`, or a part of what is left, `"20%"`, for what no one foresees.
     """
+    if not isinstance(status, Status):
+        raise InvalidType(
+            'status must be what a ledger says of a dataset: ledger.status("people"), not '
+            + what_it_is(status)
+        )
     if per is not None:
         require_known("period", per, PERIODS)
     count = _count(releases, epsilon, per)

@@ -26,7 +26,14 @@ from dpublish.data.schema import DEFAULT_BINS, Schema, column
 from dpublish.data.schema_edit import read_plain, with_keys
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.errors import DPublishError, InputError, InvalidParameter, InvalidSchema, about
+from dpublish.errors import (
+    DPublishError,
+    InputError,
+    InvalidParameter,
+    InvalidSchema,
+    about,
+    plain_refusals,
+)
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.bounds.bounds import Bounds
 from dpublish.methods.bounds.grid import EARLIEST, LATEST, WIDEST, grid_points
@@ -160,6 +167,7 @@ def request_bounds(
     return request
 
 
+@plain_refusals
 def measure_bounds(
     source: Any,
     schema: str | os.PathLike[str],

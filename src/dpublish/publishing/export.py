@@ -26,7 +26,7 @@ from dpublish.core.folder.folder import load, require_new_folder
 from dpublish.core.folder.manifest import beside, require_outside
 from dpublish.core.formulas import plain_type, without_formulas
 from dpublish.core.released import Release
-from dpublish.errors import InvalidParameter, InvalidType, require_known
+from dpublish.errors import InvalidParameter, InvalidType, plain_refusals, require_known
 from dpublish.storage.files import json_bytes, require_writable, whole_file, whole_folder
 
 Format = Literal["csv", "xlsx", "parquet", "json"]
@@ -57,6 +57,7 @@ class Exported:
         return {"output": str(self.path), "format": self.format, "tables": dict(self.rows)}
 
 
+@plain_refusals
 def export(
     release: Release | str | os.PathLike[str],
     *,
@@ -74,8 +75,8 @@ def export(
     Args:
         release: A release, or the folder of one, which must be whole and unchanged.
         to: "csv", "json", "parquet" or "xlsx" (which needs the extra `excel`).
-        output: A new folder, or a new .xlsx file.  If it is absent and a folder is given as
-            `release`, it is put beside that folder: `people-csv`, `people-tables.xlsx`.
+        output: A new folder, or a new .xlsx file.  If it is absent, it is put beside the folder
+            of the release: `people-csv`, `people-tables.xlsx`.
         tables: Names of the tables to write; all, unless some are named.
         for_spreadsheets: Put ' before texts in CSV files that a spreadsheet would run as formulas.
             Texts in a workbook are never formulas.
@@ -115,9 +116,10 @@ def _output_path(
             f"release must be a release or the path of its folder, not {type(release).__name__}"
         )
     if output is None:
-        if isinstance(release, Release):
+        folder = release.folder if isinstance(release, Release) else Path(release)
+        if folder is None:
             raise InvalidParameter("output is missing; name a folder, or an .xlsx file, to create")
-        path = beside(Path(release), "tables.xlsx" if to == "xlsx" else to)
+        path = beside(folder, "tables.xlsx" if to == "xlsx" else to)
     else:
         path = Path(output)
     if (path.suffix.lower() == ".xlsx") != (to == "xlsx"):

@@ -15,7 +15,7 @@ from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
 from dpublish.display import Card, Display, draw, one_line
-from dpublish.errors import InvalidParameter, require_count, require_positive
+from dpublish.errors import InvalidParameter, plain_refusals, require_count, require_positive
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import EpsilonLike, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.requests import read_any_method
@@ -31,7 +31,7 @@ LACKING: Mapping[str, str] = {
     "synthesis": "how far pairs of columns of the rows will be from the truth",
 }
 """What theory does not predict, by what a method is for; `rehearse` measures it."""
-_WANTED = {"clustering": "distance <= 1.1", "shapes": "mismatch <= 0.1", "synthesis": "tv <= 0.05"}
+_WANTED = {"clustering": "distance <= 1.1", "shapes": "mismatch <= 0.1"}
 _STEPS = [Fraction(step) for step in ("0.15", "0.25", "0.4", "0.6", "1", "1.5", "2.5", "4", "6")]
 
 
@@ -79,6 +79,7 @@ class Plan(Display):
         return draw("curve", points, mark=float(self.epsilon), title=str(self))
 
 
+@plain_refusals
 def plan(
     method: Any,
     schema: Any = None,
@@ -266,11 +267,27 @@ def _require_theory(
     """Refuse to plan for an error that theory does not predict, and write what measures it."""
     expected = predict_error(method, schema, n_records, epsilon)
     if expected.is_of_goal:
+        _require_records(method, schema, wanted, schema_path)
         return
     raise InvalidParameter(
         f"{method.name}: theory bounds {figure_name(expected.target)}, which is noise on the way, "
         f"and not {lacking(method) or 'what the release is for'}; no epsilon follows from a wanted "
         f"error of {wanted:g}. Measure it on public rows instead: "
+        + rehearse_command(method, schema, schema_path, wanted=wanted)
+    )
+
+
+def _require_records(
+    method: Predicts, schema: Schema, wanted: float, schema_path: str | None
+) -> None:
+    """Refuse a part of one record as the error of rows: who asks for 0.1 does not mean a count."""
+    inner = getattr(method, "inner", method)
+    if wanted >= 1 or getattr(inner, "task", "") != "synthesis":
+        return
+    raise InvalidParameter(
+        f"{method.name}: theory bounds the error of counts, in records, and {wanted:g} is less "
+        "than one; for an error of counts write 1 or more. "
+        f"{LACKING['synthesis'].capitalize()}, a part of 1, is measured on public rows: "
         + rehearse_command(method, schema, schema_path, wanted=wanted)
     )
 
@@ -311,6 +328,8 @@ def _wanted(method: Any, schema: Schema, error: float) -> str:
     """Write a wanted error in the unit of the goal."""
     if method.task in _WANTED:
         return _WANTED[method.task]
+    if method.task == "synthesis":
+        return f"tv <= {error if error < 1 else 0.05:g}"
     target = getattr(method, "target", None)
     if isinstance(target, str) and isinstance(schema[target], NumberColumn):
         return f"rmse <= {error:g}"

@@ -26,7 +26,7 @@ from dpublish.core.method import (
 from dpublish.core.released import Release
 from dpublish.data.schema import Schema
 from dpublish.data.table import Table
-from dpublish.errors import DPublishError, InputError, InvalidParameter
+from dpublish.errors import DPublishError, InputError, InvalidParameter, plain_refusals
 from dpublish.ledger.debit import LEVEL_DIGITS, parse_amount
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.personalized.method import PersonalSettings
@@ -39,6 +39,7 @@ MOST_EPSILON = 1_000_000
 _AMPLE_EPSILON = 1
 
 
+@plain_refusals
 def publish(
     method: Method[Any],
     table: Table,

@@ -20,7 +20,7 @@ from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, plain_refusals
 from dpublish.ledger.account import Account
 from dpublish.ledger.debit import debit
 from dpublish.ledger.ledger import Ledger
@@ -48,6 +48,7 @@ Names = str | Sequence[str]
 AnyPath = str | os.PathLike[str]
 
 
+@plain_refusals
 def release(
     method: str | type[Method[Any]] | Method[Any],
     data: Any,
@@ -141,6 +142,7 @@ def release(
         )
 
 
+@plain_refusals
 def histogram(
     data: Any,
     columns: Names,
@@ -164,6 +166,7 @@ def histogram(
     return cast("HistogramRelease", found)
 
 
+@plain_refusals
 def statistics(
     data: Any,
     measures: Names,
@@ -190,6 +193,7 @@ def statistics(
     return cast("StatisticsRelease", found)
 
 
+@plain_refusals
 def synthesize(
     data: Any,
     columns: Names = (),
@@ -214,6 +218,7 @@ def synthesize(
     return release(method, data, schema=schema, **_named(columns=columns), **paid)
 
 
+@plain_refusals
 def classifier(
     data: Any,
     target: str,
@@ -241,6 +246,7 @@ def classifier(
     return release(method, data, schema=schema, target=target, **named, **paid)
 
 
+@plain_refusals
 def kmeans(
     data: Any,
     n_clusters: int,
@@ -268,6 +274,7 @@ def kmeans(
     return cast("KMeansRelease", found)
 
 
+@plain_refusals
 def topk(
     data: Any,
     column: str,

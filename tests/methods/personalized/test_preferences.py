@@ -22,7 +22,9 @@ from dpublish.testing import frequency_p_value
 
 TENTH, HALF, ONE = Fraction(1, 10), Fraction(1, 2), Fraction(1)
 LEVELS = (Fraction(1, 100), TENTH, Fraction(3, 10), ONE)
-PEOPLE = Schema((column("a", "integer", bounds=[0, 2]), column("sex", "category", values="FM")))
+PEOPLE = Schema(
+    (column("a", "integer", bounds=[0, 2]), column("sex", "category", values=["F", "M"]))
+)
 AGE = column("age", "integer", bounds=[0, 99])
 PAY = column("pay", "numeric", cuts=[0, 10, 50, 99])
 WORK = column(

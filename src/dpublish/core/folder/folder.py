@@ -52,7 +52,14 @@ from dpublish.core.folder.signing import (
 from dpublish.core.plugins import plugin_release
 from dpublish.core.released import Release
 from dpublish.data import schema_file
-from dpublish.errors import CorruptRelease, DPublishError, InputError, InvalidParameter, InvalidType
+from dpublish.errors import (
+    CorruptRelease,
+    DPublishError,
+    InputError,
+    InvalidParameter,
+    InvalidType,
+    plain_refusals,
+)
 from dpublish.privacy.receipt import Receipt
 from dpublish.storage.files import PARTIAL, file_time, json_bytes, set_times, sync, write_file
 
@@ -126,6 +133,7 @@ def save(
     return path
 
 
+@plain_refusals
 def load(path: str | Path, *, key: PublicKey | str | os.PathLike[str] | None = None) -> Release:
     """Open a release folder and check that it is whole and unchanged.
 
@@ -310,11 +318,22 @@ def _read_head_bytes(folder: Path) -> bytes:
     if folder.name.endswith(PARTIAL):
         raise CorruptRelease(f"{folder} was left by an interrupted release; delete it")
     if not os.path.lexists(folder / HEAD):
+        _refuse_interactive_run(folder)
         raise CorruptRelease(
             f"{folder} is not a release folder: it holds no release.json; name the folder that a "
             "release wrote"
         )
     return read_file(folder, HEAD, MOST_JSON_BYTES)
+
+
+def _refuse_interactive_run(folder: Path) -> None:
+    """Say of the folder of an interactive run what it is, and how its answers are read."""
+    for path in (folder, folder / "public"):
+        if os.path.lexists(path / "transcript.jsonl"):
+            raise CorruptRelease(
+                f"{folder} is an interactive run and no release: read its answers in "
+                f"{path / 'transcript.jsonl'}, or with: dpublish svt status"
+            )
 
 
 def _parse_head(folder: Path, content: bytes) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from dpublish.data.expressions.tree import (
     Word,
 )
 from dpublish.data.periods import read_period
-from dpublish.errors import InvalidParameter
+from dpublish.errors import InvalidParameter, InvalidType
 
 MAX_LENGTH, MAX_NODES, MAX_DEPTH, MAX_NESTING = 10_000, 1_000, 100, 30
 
@@ -103,7 +103,7 @@ def parse_expression(text: str) -> Expression:
     country = FR and age in {18, 19}
     """
     if not isinstance(text, str):
-        raise InvalidParameter("an expression must be text, such as 'age >= 18'")
+        raise InvalidType("an expression must be text, such as 'age >= 18'")
     if len(text) > MAX_LENGTH:
         raise InvalidParameter(f"the expression is longer than {MAX_LENGTH:,} characters")
     tokens = _Tokens(text)

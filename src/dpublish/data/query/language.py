@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, NoReturn, get_args
 
-from dpublish.errors import InvalidQuery
+from dpublish.errors import InvalidQuery, InvalidType, what_it_is
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in set", "in range"]
 
@@ -109,6 +109,10 @@ def parse_query(text: str) -> Query:
     age in 30..40
     sex = Female
     """
+    if not isinstance(text, str):
+        raise InvalidType(
+            f"a query is text, such as 'age in 30..40 and sex = Female', not {what_it_is(text)}"
+        )
     if len(text) > _MAX_LENGTH:
         raise InvalidQuery(f"the query is longer than {_MAX_LENGTH} characters")
     tokens = _Tokens(text)

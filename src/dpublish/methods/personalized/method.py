@@ -20,7 +20,7 @@ from dpublish.core.released import Release
 from dpublish.data.schema import Schema, needs_contribution
 from dpublish.data.steps import FILTER
 from dpublish.data.table import Table
-from dpublish.errors import InvalidParameter, require_count
+from dpublish.errors import InvalidParameter, InvalidType, require_count, what_it_is
 from dpublish.methods.personalized.kernels import AskedCodes, LevelCounts
 from dpublish.methods.personalized.preferences import Mode, Preferences
 from dpublish.privacy.budget import Budget
@@ -254,6 +254,11 @@ class PersonalMethod(PersonalSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not hasattr(self.inner, "contribution"):
+            raise InvalidType(
+                'inner must be a method that is set, such as dpublish.Histogram(columns=["age"]), '
+                f"not {what_it_is(self.inner)}"
+            )
         if isinstance(self.inner, PersonalSettings):
             raise InvalidParameter("inner must be an ordinary method, not a personalized one")
         if self.inner.contribution is not None:

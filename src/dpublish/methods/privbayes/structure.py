@@ -88,7 +88,8 @@ def records_per_cell(columns: Sequence[Column], size: int, epsilon: Fraction) ->
     order at most 32 cells count: neighbors may be added up.
 
     >>> from dpublish.data.schema import column
-    >>> sex, age = column("sex", "category", values="FM"), column("age", "integer", bounds=[0, 99])
+    >>> sex = column("sex", "category", values=["F", "M"])
+    >>> age = column("age", "integer", bounds=[0, 99])
     >>> records_per_cell([sex, age], 3400, Fraction(1, 10))
     Fraction(10, 1)
     """

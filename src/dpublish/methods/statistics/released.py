@@ -452,7 +452,8 @@ class StatisticsRelease(CellRelease):
         return {
             "measures": ", ".join(self.measures),
             "groups": f"{self.plan.groups:,}: {by}" if by else "one, of all records",
-            "intervals": f"{percent} %, for the statistic of the records in it, within the bounds",
+            "intervals": f"{percent} % confidence, for the statistic of the records in it, "
+            "within the bounds",
         }
 
 

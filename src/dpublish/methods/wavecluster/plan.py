@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpublish.accuracy.intervals import count_errors
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.method import Method, Run, setting
+from dpublish.core.setting_values import settle_settings
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter, require_count, require_known
@@ -63,11 +64,7 @@ class WaveSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that fit no table."""
-        if not isinstance(self.columns, tuple):
-            raise InvalidParameter("columns must be names of columns")
-        given: object = self.cells
-        if isinstance(given, list):  # as receipts keep it
-            object.__setattr__(self, "cells", tuple(given))
+        settle_settings(self)
         if self.cells != AUTO:
             for size in self.cells if isinstance(self.cells, tuple) else (self.cells,):
                 require_count(cells=size)
