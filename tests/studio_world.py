@@ -110,6 +110,16 @@ class Client:
         headers["Content_Type"] = "application/x-www-form-urlencoded"
         return self.ask("POST", path, urlencode(fields), **headers)
 
+    def upload(self, path, field, filename, content, fields=None):
+        """Send a form with a file."""
+        given = {"csrf": self.csrf} | dict(fields or {})
+        parts = [f'name="{name}"\r\n\r\n{text}' for name, text in given.items()]
+        parts.append(f'name="{field}"; filename="{filename}"\r\n\r\n')
+        head = "".join(f"--end\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
+        body = head.encode()[: -len("\r\n")] + content + b"\r\n--end--\r\n"
+        kind = "multipart/form-data; boundary=end"
+        return self.ask("POST", path, body, Origin=self.world.origin, Content_Type=kind)
+
     @property
     def csrf(self):
         """The token that all forms of the session carry."""
@@ -117,9 +127,17 @@ class Client:
         session = self.world.access.session(name)
         return "" if session is None else session.csrf
 
+    def look(self, path):
+        """Follow the page of what is learned from rows until it shows it, which it does once."""
+        assert path.startswith("/looks/"), path
+        return self._follow(path)
+
     def wait(self, path):
         """Follow a page of work until it has ended."""
-        assert path.startswith("/work/"), path
+        assert path.startswith("/jobs/"), path
+        return self._follow(path)
+
+    def _follow(self, path):
         for _ in range(600):
             answer = self.get(path)
             if "data-events" not in answer.text:

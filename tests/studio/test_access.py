@@ -87,6 +87,8 @@ def test_every_answer_keeps_a_page_safe(world, path):
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
+    # A browser that may send no referrer sends forms with the origin null, which is refused.
+    assert headers["referrer-policy"] == "same-origin"
 
 
 def test_what_is_too_large_is_refused(world):

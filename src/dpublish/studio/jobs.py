@@ -92,6 +92,7 @@ class Jobs:
         self._lock = Lock()
         self._starting = Lock()
         self._slots = BoundedSemaphore(_AT_ONCE)
+        self._aside = BoundedSemaphore(1)
 
     def start(
         self,
@@ -102,10 +103,15 @@ class Jobs:
         back: str = "/",
         can_cancel: bool = True,
         ended: Callable[[Job, str], None] | None = None,
+        is_aside: bool = False,
     ) -> Job:
-        """Begin work in a thread of its own; `ended` is told how it ended."""
+        """Begin work in a thread of its own; `ended` is told how it ended.
+
+        What is done aside is done one after the other, and keeps no other work waiting.
+        """
         job = Job(key or secrets.token_urlsafe(16), title, back, can_cancel)
-        thread = Thread(target=self._run, args=(job, work, ended), name=f"studio {title}")
+        slots = self._aside if is_aside else self._slots
+        thread = Thread(target=self._run, args=(job, work, ended, slots), name=f"studio {title}")
         thread.daemon = True  # a studio that is stopped does not wait: the ledger tells what stands
         with self._lock:
             self._forget()
@@ -114,8 +120,10 @@ class Jobs:
         thread.start()
         return job
 
-    def start_once(self, key: str, title: str, work: Work, *, back: str = "/") -> Job:
-        """Begin work under a key that says all it depends on, unless that is done or under way.
+    def start_once(
+        self, key: str, title: str, work: Work, *, back: str = "/", is_aside: bool = True
+    ) -> Job:
+        """Begin work, aside as a rule, by a key that says all it depends on; only once.
 
         >>> jobs = Jobs()
         >>> first = jobs.start_once("1 + 1", "add", lambda report: 1 + 1)
@@ -126,7 +134,7 @@ class Jobs:
             job = self.get(key)
             if job is not None and job.state in ("running", "done"):
                 return job
-            return self.start(title, work, key=key, back=back)
+            return self.start(title, work, key=key, back=back, is_aside=is_aside)
 
     def find(self, key: str) -> Job:
         """Find work by its key."""
@@ -147,8 +155,14 @@ class Jobs:
         """Wait until work has ended."""
         self._threads[job.key].join(seconds)
 
-    def _run(self, job: Job, work: Work, ended: Callable[[Job, str], None] | None) -> None:
-        with self._slots:
+    def _run(
+        self,
+        job: Job,
+        work: Work,
+        ended: Callable[[Job, str], None] | None,
+        slots: BoundedSemaphore,
+    ) -> None:
+        with slots:
             state = "done"
             try:
                 job.report(0, 0, "starting")

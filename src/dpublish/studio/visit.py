@@ -14,6 +14,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from dpublish.accuracy.rounding import format_number
+from dpublish.core.method import figure_name
+from dpublish.core.settings import default_words
 from dpublish.errors import (
     BudgetError,
     CorruptRelease,
@@ -195,6 +197,9 @@ def templates() -> Environment:
         "rounded": format_rounded,
         "exact": format_epsilon,
         "number": format_number,
+        "figure": figure_name,
+        "setting": default_words,
+        "capital": lambda text: text[:1].upper() + text[1:],
         "when": lambda time: f"{time[:10]} {time[11:16]} UTC",
     }
     environment.globals["address"] = address

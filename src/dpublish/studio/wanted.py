@@ -27,6 +27,7 @@ from dpublish.studio.desk import Desk
 
 SETTING = "set-"
 """How the names of fields begin that hold a setting of the method."""
+_DIGITS = 15
 _TEXTS = ("dataset", "data", "schema", "method", "epsilon", "purpose", "where", "sign", "rows")
 
 
@@ -103,7 +104,7 @@ class Wanted:
         plain = self.rows.replace(",", "")
         if not plain:
             return None
-        if not plain.isdecimal():
+        if not plain.isdecimal() or len(plain) > _DIGITS:
             raise InvalidParameter("write the public number of rows as digits, such as 20000")
         return int(plain)
 

@@ -18,7 +18,7 @@ from dpublish.privacy.meaning import two_sentences
 from dpublish.publishing.recording import compare_releases, record_release
 from dpublish.publishing.statistics_tables import statistics_of
 from dpublish.report.page import render_report, share_rows
-from dpublish.studio.pages import comparing, using
+from dpublish.studio.pages import measuring, using
 from dpublish.studio.visit import Page, Visit
 
 REPORT_POLICY = (
@@ -243,5 +243,5 @@ PAGES = (
     Page("/releases/{name}/verify", verify),
     Page("/releases/{name}/record", record, "POST"),
     *using.PAGES,
-    *comparing.PAGES,
+    *measuring.PAGES,
 )

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from dpublish.core.run import Progress
 from dpublish.publishing.plan import plan
-from dpublish.studio.paying import Started, carry_out, review_content
+from dpublish.studio.paying import Payment, Started, carry_out, review_content
 from dpublish.studio.visit import Page, Visit
 from dpublish.studio.wanted import Wanted
 
@@ -20,11 +20,12 @@ def review(visit: Visit, problem: str = "") -> Response:
     return visit.show(
         "review.html",
         code=422 if problem else 200,
+        wanted=wanted,
         planned=planned,
         output=output,
         command=wanted.command(visit.desk, output),
         problem=problem,
-        **review_content(visit, wanted, wanted.made.neighbors(schema)),
+        **review_content(visit, _payment(wanted), wanted.made.neighbors(schema)),
     )
 
 
@@ -33,17 +34,26 @@ def send(visit: Visit) -> Response:
     wanted = Wanted.of(visit.form)
 
     def prepare() -> Started:
-        path = visit.desk.new_release(visit.given("output"))
+        name = visit.desk.new_release(visit.given("output")).name
         title = f"{wanted.method} of {wanted.dataset}"
         return Started(
             title=title,
             doing=f"Publishing {title}",
-            output=path.name,
-            work=lambda report: _published(wanted, visit, path.name, report),
+            output=name,
+            work=lambda report: _published(wanted, visit, name, report),
             back=f"/datasets/{wanted.dataset}",
         )
 
-    return carry_out(visit, wanted, review=review, prepare=prepare)
+    return carry_out(
+        visit,
+        lambda: _payment(wanted),
+        review=lambda problem: review(visit, problem),
+        prepare=prepare,
+    )
+
+
+def _payment(wanted: Wanted) -> Payment:
+    return Payment(wanted.dataset, wanted.content, wanted.exact, wanted.made)
 
 
 def _published(wanted: Wanted, visit: Visit, name: str, report: Progress) -> dict[str, str]:

@@ -22,7 +22,7 @@ from dpublish.publishing.streams.status import StreamStatus, stream_status
 from dpublish.studio import starting
 from dpublish.studio.desk import BESIDE, KEYS, SCHEMAS, TABLES
 from dpublish.studio.pages.using import chart
-from dpublish.studio.paying import Started, carry_out, review_content
+from dpublish.studio.paying import Payment, Started, carry_out, review_content
 from dpublish.studio.visit import Page, Visit
 from dpublish.studio.wanted import Wanted
 
@@ -110,13 +110,14 @@ def review(visit: Visit, problem: str = "") -> Response:
     return visit.show(
         "stream_review.html",
         code=422 if problem else 200,
+        wanted=wanted,
         expected=expected,
         horizon=method.horizon,
         window=method.window,
         output=output,
         command=starting.command(wanted, visit.desk, output),
         problem=problem,
-        **review_content(visit, wanted, method.neighbors(schema)),
+        **review_content(visit, _payment(wanted), method.neighbors(schema)),
     )
 
 
@@ -137,7 +138,12 @@ def send(visit: Visit) -> Response:
             back="/streams",
         )
 
-    return carry_out(visit, wanted, review=review, prepare=prepare)
+    return carry_out(
+        visit,
+        lambda: _payment(wanted),
+        review=lambda problem: review(visit, problem),
+        prepare=prepare,
+    )
 
 
 def take_step(visit: Visit) -> Response:
@@ -158,9 +164,10 @@ def take_step(visit: Visit) -> Response:
         f"Step {label} of {name}",
         work,
         back=f"/streams/{folder}/{name}",
+        is_aside=False,
     )
     job.can_cancel = False  # a step that stops on demand could tell about the rows
-    return visit.go(f"/work/{job.key}")
+    return visit.go(f"/jobs/{job.key}")
 
 
 def stop(visit: Visit) -> Response:
@@ -172,6 +179,10 @@ def stop(visit: Visit) -> Response:
     with StreamOperator.open(state, wait_seconds=_PATIENCE) as operator, operator.reporting():
         operator.stop()
     return visit.go(f"/streams/{folder}/{name}")
+
+
+def _payment(wanted: Wanted) -> Payment:
+    return Payment(wanted.dataset, wanted.content, wanted.exact)
 
 
 def _row(visit: Visit, folder: str, name: str) -> Row:

@@ -39,7 +39,7 @@ def cancel(visit: Visit) -> Response:
     job = visit.studio.jobs.find(key)
     if job.can_cancel:
         job.cancel()
-    return visit.go(f"/work/{key}")
+    return visit.go(f"/jobs/{key}")
 
 
 async def _follow(job: Job) -> AsyncIterator[str]:
@@ -67,7 +67,7 @@ def _open_grants(visit: Visit, spend: Spend) -> list[GrantStatus]:
 
 
 PAGES = (
-    Page("/work/{key}", work),
-    Page("/work/{key}/events", events),
-    Page("/work/{key}/cancel", cancel, "POST"),
+    Page("/jobs/{key}", work),
+    Page("/jobs/{key}/events", events),
+    Page("/jobs/{key}/cancel", cancel, "POST"),
 )
