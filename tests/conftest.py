@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_collection_modifyitems(config, items):
     """Give tests of one xdist group the names by which xdist keeps them in one worker.
 
-    xdist 3.8 writes the group into an attribute that pytest 9.2 no longer reads, so that groups
-    were spread over the workers.
+    xdist 3.8 writes the group into an attribute that pytest 9.2 no longer reads, so that all
+    workers ran tests of every group.
     """
     if not getattr(config.option, "loadgroup", False):
         return

@@ -6,7 +6,10 @@ import re
 from browser.chromium import LOOKS, REVIEWED, Visit
 
 _SERIOUS = ("serious", "critical")
-_RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found))"
+_RUN = """async rules => {
+  const chosen = rules.length ? {runOnly: {type: 'rule', values: rules}} : {};
+  return JSON.stringify(await axe.run(document, {resultTypes: ['violations'], ...chosen}));
+}"""
 _BROKEN = """() => {
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const range = document.createRange();
@@ -16,6 +19,7 @@ _BROKEN = """() => {
     for (const word of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
       range.setStart(node, word.index);
       range.setEnd(node, word.index + word[0].length);
+      if (/^[0-9a-f]{32,}$/.test(word[0])) continue;
       const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
       if (lines.size > 1) found.push(word[0]);
     }
@@ -23,14 +27,24 @@ _BROKEN = """() => {
   return found;
 }"""
 
+_OPEN = """() => {
+  const bottom = each => each.getBoundingClientRect().bottom + window.scrollY;
+  const open = [...document.querySelectorAll('section:not(:has(> .whole))')].map(bottom);
+  const stamps = [...document.querySelectorAll('.stamp')].map(each => each.offsetHeight);
+  return Math.max(0, ...open) - stamps.reduce((sum, each) => sum + each, 0);
+}"""
 
-def violations(page):
-    """Run axe on a page: its serious and critical findings, each with the places it found."""
+
+def violations(page, *rules):
+    """Run axe on a page: its serious and critical findings, each with where it is.
+
+    With `rules`, such as "color-contrast", it looks for these only.
+    """
     from axe_playwright_python.base import AXE_SCRIPT
 
     # What is evaluated by the browser's protocol runs under any content security policy.
     page.evaluate(AXE_SCRIPT)
-    found = json.loads(page.evaluate(_RUN))
+    found = json.loads(page.evaluate(_RUN, list(rules)))
     return [
         f"{each['impact']} {each['id']}: {each['help']}: "
         + "; ".join(f"{node['target']} {node['html'][:120]}" for node in each["nodes"][:5])
@@ -47,13 +61,21 @@ def sideways(page):
 
 
 def broken_words(page):
-    """Find the words outside of code that are cut by the end of a line."""
+    """Find the words that the end of a line cuts, but for code and for digests."""
     return page.evaluate(_BROKEN)
 
 
 def screens(page):
     """How many windows high the page is."""
     return page.evaluate("document.documentElement.scrollHeight / window.innerHeight")
+
+
+def open_screens(page):
+    """How many windows high the page is down to where nothing but folded sections follows.
+
+    Stamps are left out: what is drawn from no seed has none.
+    """
+    return page.evaluate(_OPEN) / page.viewport_size["height"]
 
 
 def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):
@@ -68,4 +90,12 @@ def take_screenshots(browser, where, name, folder, looks=REVIEWED, **options):
             visit.close()
 
 
-__all__ = ["LOOKS", "broken_words", "screens", "sideways", "take_screenshots", "violations"]
+__all__ = [
+    "LOOKS",
+    "broken_words",
+    "open_screens",
+    "screens",
+    "sideways",
+    "take_screenshots",
+    "violations",
+]

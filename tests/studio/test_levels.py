@@ -37,7 +37,7 @@ def test_a_personalized_release_pays_less_at_low_levels(world, client):
     assert "Left now 0.1 Left afterward 0" in words(review)
     assert "at most 52.5 % sure" in words(review)  # each level pays 0.1
     form = PERSONAL | {"key": review.field("key"), "output": "wards", "confirm": "personal"}
-    assert "Done." in client.wait(client.post("/release", form).goes_to).text
+    assert "Open it" in client.wait(client.post("/release", form).goes_to).text
     assert world.spent("personal") == Fraction(1, 10)
     again = client.get("/release", **PERSONAL)
     assert "Left now 0 Left afterward not enough" in words(again)

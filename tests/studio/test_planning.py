@@ -520,7 +520,7 @@ def test_rehearsals_keep_no_release_waiting(world, slow):
     assert slow.wait(10)
     form = HISTOGRAM | {"key": client.get("/release", **HISTOGRAM).field("key")}
     sent = client.post("/release", form | {"output": "wards", "confirm": "visits"})
-    assert "Done." in client.wait(sent.goes_to).text
+    assert "Open it" in client.wait(sent.goes_to).text
     for key in keys:
         client.post(f"/jobs/{key}/cancel")
     for key in keys:

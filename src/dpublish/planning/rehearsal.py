@@ -375,4 +375,6 @@ def _write(drawn: Drawing, target: Path) -> None:
 
 def _require_plots() -> None:
     if not can_draw():
-        raise InvalidParameter('plots need Matplotlib; run: pip install "dpublish[plots]"')
+        raise InvalidParameter(
+            "plots need Matplotlib, which is missing; run: pip install matplotlib"
+        )
