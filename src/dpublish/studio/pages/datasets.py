@@ -101,7 +101,7 @@ class Step(NamedTuple):
 
 
 def _steps(status: Status) -> list[Step]:
-    """Place every grant by its time (0 to 100) and by the part of the cap spent with it."""
+    """Locate every grant by its time (0 to 100) and by the part of the cap spent with it."""
     grants = [each for each in status.grants if each.window is None]
     if len(grants) < 2 or not status.cap:
         return []
