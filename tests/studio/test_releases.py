@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpublish import load
-from dpublish.core.folder.signing import create_key
+from dpublish.core.folder.folder import folder_hash
+from dpublish.core.folder.signing import PublicKey, create_key
 from dpublish.data.publication import Publication
 from dpublish.data.schema import Schema, column
 from dpublish.ledger.ledger import Ledger
-from dpublish.studio.pages import releases
+from dpublish.studio.pages import documents
 from releases_world import NAMES, make_release, make_releases
 from studio_world import CANARY, SCHEMA, open_studio
 
@@ -69,8 +70,7 @@ def test_the_list_says_what_each_release_is(shared):
     assert cells[4:] == ["yes", "yes"]  # signed, whole
 
 
-def test_a_release_shows_its_guarantee_and_what_it_offers(shared, monkeypatch):
-    monkeypatch.setattr(releases, "find_spec", lambda name: None)
+def test_a_release_shows_its_guarantee_and_what_it_offers(shared):
     client = shared.client()
     page = client.get("/releases/wards")
     assert "can be at most 73.2 % sure" in page.text
@@ -81,7 +81,7 @@ def test_a_release_shows_its_guarantee_and_what_it_offers(shared, monkeypatch):
         )
         for name in NAMES
     }
-    common = {"report", "compare", "export", "verify", "evaluate"}
+    common = {"report", "compare", "export", "verify", "evaluate", "keep", "certificate"}
     assert offered["wards"] == common | {"ask", "rows"}
     assert offered["tree"] >= {"predict"}
     assert "statistics" in offered["means"]
@@ -92,7 +92,7 @@ def test_a_release_shows_its_guarantee_and_what_it_offers(shared, monkeypatch):
 def test_the_report_can_do_nothing_but_be_read(shared):
     answer = shared.client().get("/releases/wards/report")
     policy = answer.headers["content-security-policy"]
-    assert policy == releases.REPORT_POLICY
+    assert policy == documents.DOCUMENT_POLICY
     assert policy.startswith("default-src 'none'")
     assert "sandbox" in policy
     assert "script-src" not in policy
@@ -407,14 +407,38 @@ def test_no_page_of_a_release_shows_a_row(shared):
     assert all(CANARY not in answer.text for _, answer in client.seen)
 
 
-def test_documents_of_the_owner_are_offered_where_they_can_be_written(shared, monkeypatch):
+def test_the_certificate_and_the_report_to_keep_are_made_when_asked_for(shared):
     client = shared.client()
-    monkeypatch.setattr(releases, "find_spec", lambda name: None)
-    assert "/releases/wards/certificate" not in client.get("/releases/wards").text
-    monkeypatch.setattr(releases, "find_spec", lambda name: name)
-    page = client.get("/releases/wards").text
-    assert 'href="/releases/wards/certificate"' in page
-    assert 'href="/releases/wards/keep"' in page
+    before = folder_hash(shared.folder / "releases" / "wards")
+    certificate = client.get("/releases/wards/certificate")
+    assert certificate.headers["content-security-policy"] == documents.DOCUMENT_POLICY
+    assert "Histogram of visits" in words(certificate)
+    named = PublicKey.read(shared.folder / "owner.pub").fingerprint
+    assert named in certificate.text
+    kept = client.get("/releases/wards/keep", download="yes")
+    assert kept.headers["content-disposition"] == 'attachment; filename="wards-keep.html"'
+    assert "report to keep" in kept.text
+    assert folder_hash(shared.folder / "releases" / "wards") == before
+    assert CANARY not in certificate.text + kept.text
+
+
+def test_a_certificate_says_in_red_what_the_ledger_does_not_know(own):
+    (own.folder / "books.db").unlink()
+    with Ledger.create(own.folder / "books.db") as ledger:
+        ledger.add("visits", cap="9")
+    answer = own.client().get("/releases/wards/certificate")
+    assert "the ledger" in answer.text
+    assert "What the release claims" in answer.text
+    (own.folder / "books.db").unlink()
+    assert own.client().get("/releases/wards/certificate").status == 404
+    assert "certificate" not in own.client().get("/releases/wards").text
+
+
+def test_readers_see_the_certificate_and_not_the_report_to_keep(shared):
+    reader = shared.client("reader")
+    assert reader.get("/releases/wards/certificate").status == 200
+    assert reader.get("/releases/wards/keep").status == 403
+    assert "/keep" not in reader.get("/releases/wards").text
 
 
 def test_a_table_may_be_empty_when_rows_are_predicted(shared):

@@ -14,7 +14,8 @@ from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.ledger.account import GrantStatus
 from dpublish.ledger.ledger import Ledger
-from dpublish.studio.pages.releases import PUBLIC_KEYS, Standing, standing_in
+from dpublish.studio.pages.documents import PUBLIC_KEYS
+from dpublish.studio.pages.releases import Standing, standing_in
 from dpublish.studio.visit import Page, Visit
 
 

@@ -1,6 +1,5 @@
 """Releases: what there is, what each guarantees and holds, its report, and whether it is whole."""
 
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from starlette.responses import HTMLResponse, Response
@@ -19,14 +18,10 @@ from dpublish.publishing.recording import compare_releases, record_release
 from dpublish.publishing.statistics_tables import statistics_of
 from dpublish.report.page import render_report, share_rows
 from dpublish.studio.pages import comparing, using
+from dpublish.studio.pages.documents import DOCUMENT_POLICY, PUBLIC_KEYS, documents
+from dpublish.studio.pages.documents import PAGES as DOCUMENTS
 from dpublish.studio.visit import Page, Visit
 
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'; sandbox"
-)
-"""What a report may do: it has its styles and drawings within, and no script."""
-PUBLIC_KEYS = (".pub", ".pem")
 _PER_PAGE = 50
 
 
@@ -83,7 +78,7 @@ def release(visit: Visit) -> Response:
         covered=coverage_of(found),
         shares=share_rows(found.receipt),
         uses=_uses(found),
-        documents=documents(name),
+        documents=documents(visit, name),
         is_signed=is_signed(path),
         standing=_standing(visit, name, found),
     )
@@ -92,7 +87,7 @@ def release(visit: Visit) -> Response:
 def report(visit: Visit) -> Response:
     """Write the report anew from the release, once its files have been checked."""
     found = load(visit.desk.release(visit.part("name")))
-    return HTMLResponse(render_report(found), headers={"Content-Security-Policy": REPORT_POLICY})
+    return HTMLResponse(render_report(found), headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
 def verify(visit: Visit) -> Response:
@@ -122,16 +117,6 @@ def record(visit: Visit) -> Response:
     with visit.desk.open_ledger() as ledger:
         record_release(ledger, path)
     return visit.go(f"/releases/{name}")
-
-
-def documents(name: str) -> list[tuple[str, str]]:
-    """List the documents that are the owner's to keep or to give: what each is, and where."""
-    if not find_spec("dpublish.report.certificate"):
-        return []
-    return [
-        ("Report to keep", f"/releases/{name}/keep"),
-        ("Certificate", f"/releases/{name}/certificate"),
-    ]
 
 
 def title_of(found: Release) -> str:
@@ -242,6 +227,7 @@ PAGES = (
     Page("/releases/{name}/report", report),
     Page("/releases/{name}/verify", verify),
     Page("/releases/{name}/record", record, "POST"),
+    *DOCUMENTS,
     *using.PAGES,
     *comparing.PAGES,
 )
