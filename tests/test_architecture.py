@@ -25,7 +25,7 @@ ORDER = """
     methods
     publishing evaluation
     planning
-    experiments testing sklearn
+    experiments testing sklearn studio
     cli
 """
 RANK = {name: rank for rank, row in enumerate(ORDER.split("\n")) for name in row.split()}

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
@@ -84,6 +85,15 @@ def test_whatever_a_pin_needs_on_any_platform_is_pinned_too(tool):
             }
             missing = {name: needed(name, environment) - there for name in there}
             assert not {name: what for name, what in missing.items() if what}, environment
+
+
+def test_charts_come_with_a_plain_installation(tool):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    plain = {Requirement(each).name for each in project["dependencies"]}
+    assert "matplotlib" in plain
+    assert project["optional-dependencies"]["plots"] == []
+    pinned = {pin.name for pin in tool.read_pins(RUNTIME.read_text())}
+    assert {canonicalize_name(name) for name in plain} <= pinned
 
 
 def test_hashes_of_one_version_are_found_on_an_index_page(tool):

@@ -19,8 +19,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from dpublish.cli.table_file import ENDINGS, write_batches, write_table
 from dpublish.core.released import BATCH_ROWS
+from dpublish.publishing.table_file import ENDINGS, write_batches, write_table
 from dpublish.randomness import plain_generator
 
 ROWS = 1 << 23

@@ -109,7 +109,7 @@ def draw(chart: str, *values: Any, **options: Any) -> Any:
 
 def require_matplotlib() -> None:
     """Refuse to draw without Matplotlib, and say how to install it."""
-    require_package("matplotlib", '"dpublish[plots]"', "a chart")
+    require_package("matplotlib", "matplotlib", "a chart")
 
 
 def pick(names: Sequence[str], wanted: str | None, what: str) -> str:

@@ -222,7 +222,7 @@ def test_the_verdict_comes_first_and_brief_leaves_out_the_tables(run, loan_relea
     assert all(part["sentence"] in brief.out for part in told["parts"])
     assert run(*words, "--page", "verdict.html").code == 0
     page = (loan_release / "verdict.html").read_text()
-    assert page.index(told["verdict"]) < page.index("What this page shows")
+    assert page.index(told["verdict"]) < page.index("<h2>What this page shows")
     assert all(f">{part['name']}</text>" in page for part in told["parts"])
 
 

@@ -8,9 +8,9 @@ import pytest
 from pyarrow import csv
 
 from dpublish.cli.output import printable, say_json, say_table
-from dpublish.cli.table_file import write_table
 from dpublish.core.formulas import without_formulas
 from dpublish.errors import InputError
+from dpublish.publishing.table_file import write_table
 
 NASTY = "age\x1b]0;owned\x07\x9b2J\u202e\u2066\nspent: 0"
 TOML_NAME = json.dumps(NASTY)

@@ -16,14 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
 
-from dpublish.cli import table_file, use
-from dpublish.cli.table_file import ENDINGS, write_batches
+from dpublish.cli import use
 from dpublish.core.folder.folder import load
 from dpublish.core.formulas import without_formulas
 from dpublish.core.released import BATCH_ROWS
 from dpublish.data.query.language import parse_query
 from dpublish.errors import InputError
 from dpublish.methods.histogram.released import HistogramRelease
+from dpublish.publishing import table_file
+from dpublish.publishing.table_file import ENDINGS, write_batches
 
 READERS = {".parquet": pq.read_table, ".csv": csv.read_csv, ".arrow": feather.read_table}
 

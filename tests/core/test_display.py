@@ -171,7 +171,7 @@ def test_a_long_table_is_cut():
     [
         ("pandas", "to_pandas", "pip install pandas"),
         ("polars", "to_polars", "pip install polars"),
-        ("matplotlib", "plot", "dpublish\\[plots\\]"),
+        ("matplotlib", "plot", "pip install matplotlib"),
     ],
 )
 def test_a_missing_package_is_named_with_how_to_install_it(monkeypatch, package, verb, told):

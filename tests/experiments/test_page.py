@@ -28,7 +28,7 @@ def test_text_is_escaped_and_figures_are_not():
     page = render_page(Page("title", "lead.", [section, Section("bare")], ["NOT PRIVATE <x>"]))
     for tag in ("<script>", "<here>", "<b>", "<i>", "<u>", "<s>", "<x>", "a < b"):
         assert tag not in page, tag
-    assert "<svg>drawn</svg>" in page
+    assert '<svg role="img" aria-label="drawn &lt;here&gt;">drawn</svg>' in page
     assert page.count("<figure>") == 1
     assert '<td class="number">0.1</td>' in page
     assert "<td>&lt;b&gt;</td>" in page

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from dpublish.cli.output import json_option, say, say_json, say_table, show_progress
-from dpublish.cli.table_file import page_path
 from dpublish.core.folder.folder import load
 from dpublish.errors import InvalidParameter
-from dpublish.methods.kmeans.choose_k import Validity, best_of, judge_clusters
+from dpublish.methods.kmeans.choose_k import Validity, best_of, draw_validity, judge_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.publishing.table_file import page_path
 from dpublish.storage.files import write_text
 
 
@@ -94,15 +94,7 @@ def _plain(one: Validity) -> dict[str, Any]:
 
 def _draw(found: Sequence[Validity], path: Path, *, replaces: bool) -> Path | None:
     """Draw the validity over the number of clusters, or do nothing without Matplotlib."""
-    from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
-
-    shown = [one for one in found if isfinite(one.ratio)]
-    numbers = [float(one.n_clusters) for one in shown]
-    line = Line("validity", numbers, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
-    step = -(-len(found) // 16)
-    ticks = [float(one.n_clusters) for one in found[::step]]
-    layout = Layout("number of clusters", "within / between", ticks, width=6.0, height=2.9)
-    picture = small_multiples([Panel("Validity: the smallest is best", [line])], layout)
+    picture = draw_validity(found)
     if picture is None:
         return None
     write_text(path, picture, replaces=replaces)

@@ -20,29 +20,23 @@ from dpublish.cli.output import (
 from dpublish.cli.source_options import sql_option, table_option
 from dpublish.core.text import printable
 from dpublish.data.column_answer import FORMS
-from dpublish.data.peek import PEEK_STAMP, Glimpse, peek
+from dpublish.data.peek import PEEK_STAMP, Glimpse
 from dpublish.data.sources import proposable_columns
 from dpublish.errors import InvalidParameter, require_known
-from dpublish.planning.start import Start, split_names, split_said
+from dpublish.planning.start import Start, join_names, split_names, split_said
 from dpublish.planning.start_files import (
     Prepared,
     StartFiles,
     find_account,
     load_answers,
+    look,
     prepare,
     require_free,
     save_answers,
     write_all,
 )
-from dpublish.planning.start_steps import COLUMN, NONE, Step, answer_order
+from dpublish.planning.start_steps import COLUMN, NONE, WHY_NOT_READ, Step, answer_order
 from dpublish.privacy.epsilon import format_short, parse_epsilon
-
-WHY_NOT_READ = (
-    "No value of the table is read: a bound or a category that was taken from rows would tell "
-    "something about a person, and no epsilon would have paid for it.",
-    "So kinds, bounds and lists of values come from the names and types of the columns, from "
-    "public facts, and from you.",
-)
 
 
 @click.command()
@@ -141,7 +135,7 @@ def init(
         files.answers.unlink(missing_ok=True)
     require_free(files)
     start, resumed = _begin(start, files, _given(start, given, leave_out, said, codes))
-    glimpses = _look(start, files) if with_peek else {}
+    glimpses = look(start, files) if with_peek else {}
     if not as_json:
         _introduce(start, files, resumed, glimpses)
     prepared = _script(start, files) if yes else _converse(start, files, glimpses)
@@ -162,7 +156,7 @@ def _given(
     if leave_out is not None:
         names = [f"-{name.removeprefix('-')}" for name in split_names(leave_out)]
         kept = [found["columns"]] if "columns" in found else []
-        found["columns"] = ",".join([*kept, *(_quoted(name) for name in names)])
+        found["columns"] = ",".join([*kept, join_names(names)])
     for option, sign, texts in (("--column", "", said), ("--codes", "@", codes)):
         for text in texts:
             pair = split_said(text, start.by_name)
@@ -174,11 +168,6 @@ def _given(
                 )
             found[COLUMN + pair[0]] = sign + pair[1]
     return found
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"' if "," in name or '"' in name else name
 
 
 def _begin(start: Start, files: StartFiles, given: Mapping[str, str]) -> tuple[Start, int]:
@@ -207,11 +196,6 @@ def _option_of(key: str) -> str:
     if key.startswith(COLUMN):
         return f"--column {key.removeprefix(COLUMN)}"
     return f"--{'dates' if key == 'period' else key}"
-
-
-def _look(start: Start, files: StartFiles) -> dict[str, Glimpse]:
-    names = [each.column for each in start.proposals if each.role != "unusable"]
-    return peek(files.data, names, table=files.table, sql=files.sql)
 
 
 def _introduce(

@@ -1,7 +1,5 @@
 """`dpublish ledger`: keep the books."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +8,6 @@ from dpublish.cli.group import Group, complete_files, complete_ledgers
 from dpublish.cli.level_use import say_level_use
 from dpublish.cli.output import F, json_option, say, say_json, say_table, say_warnings
 from dpublish.cli.release_schedule import say_schedule
-from dpublish.core.folder.folder import differences, folder_hash, head_name, load
-from dpublish.core.folder.recorded import is_recorded, paid_by
 from dpublish.errors import (
     CorruptRelease,
     InputError,
@@ -24,7 +20,12 @@ from dpublish.ledger.ledger import Ledger
 from dpublish.ledger.verify import Verification
 from dpublish.planning.schedule import PERIODS, plan_releases
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short
-from dpublish.privacy.receipt import Receipt
+from dpublish.publishing.recording import (
+    Compared,
+    checked_receipts,
+    compare_releases,
+    record_release,
+)
 
 _path = click.argument("path", shell_complete=complete_ledgers)
 
@@ -317,14 +318,12 @@ def plan_releases_of(
 @click.argument("release", shell_complete=complete_files)
 def record(path: str, release: str) -> None:
     """Enter a release whose command was interrupted."""
-    receipt, digest = load(release).receipt, folder_hash(Path(release))
     with Ledger(path) as books:
-        grant, _ = paid_by(books, release, receipt)
-        if is_recorded(books, release, receipt, digest):
-            say(f"{release} is entered already, under entry {grant.entry:,}")
-            return
-        books.publish(grant, receipt.release_id, digest)
-    say(f"entered {release} under entry {grant.entry:,}")
+        done = record_release(books, release)
+    if done.is_new:
+        say(f"entered {release} under entry {done.entry:,}")
+    else:
+        say(f"{release} is entered already, under entry {done.entry:,}")
 
 
 @ledger.command()
@@ -352,14 +351,11 @@ def verify(
     anchor, the receipts of releases, a head hash.  With --release, also that a release is the
     one that was recorded; files that were changed, are missing or were added are named.
     """
-    found = {folder: _receipt_of(folder) for folder in releases}
+    receipts = checked_receipts(releases)
     with Ledger(path) as books:
         result = books.verify(expected_head=head, anchor_file=anchor)
-        known = {entry.number: entry.hash for entry in books.entries()}
-        checked = _Checked()
-        for folder, receipt in found.items():
-            if _shows(checked, path, folder, receipt, known) and not _ledger_problems(result):
-                _check_release(checked, books, folder, receipt)
+        in_order = not _ledger_problems(result)
+        checked = compare_releases(books, path, receipts, is_in_order=in_order)
     problems = [*result.problems, *checked.contradictions, *checked.problems]
     compared = [*result.compared, *checked.compared]
     if as_json:
@@ -384,49 +380,11 @@ _COMPARED_WITH_NOTHING = (
 )
 
 
-@dataclass
-class _Checked:
-    """What comparing releases with the ledger has shown."""
-
-    contradictions: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    unrecorded: list[str] = field(default_factory=list)
-    compared: list[str] = field(default_factory=list)
-
-
-def _shows(
-    checked: _Checked, path: str, folder: str, receipt: Receipt, known: dict[int, str]
-) -> bool:
-    """Compare the entry that a receipt shows with the ledger's, if it shows one."""
-    if receipt.anchor is None:
-        return True
-    number, shown = receipt.anchor
-    if known.get(number) == shown:
-        checked.compared.append(f"the release {folder}, which shows entry {number}")
-        return True
-    has = "with another hash" if number in known else "and the ledger has none"
-    head = head_name(Path(folder))
-    checked.contradictions.append(
-        f"{path} and {folder} contradict each other: {head} shows entry {number}, "
-        f"{has}. Either the ledger was rewritten or set back to an older copy, or the release "
-        "was changed or is another ledger's; compare both with other releases, or with the anchor"
-    )
-    return False
-
-
-def _check_release(checked: _Checked, books: Ledger, folder: str, receipt: Receipt) -> None:
-    try:
-        if not is_recorded(books, folder, receipt, folder_hash(Path(folder))):
-            checked.unrecorded.append(folder)
-    except InvalidParameter as error:
-        checked.problems.append(f"{error} (see its {head_name(Path(folder))})")
-
-
 def _ledger_problems(result: Verification) -> list[str]:
     return [problem for problem in result.problems if problem != result.anchor_problem]
 
 
-def _require_trusted(path: str, result: Verification, checked: _Checked, *, is_named: bool) -> None:
+def _require_trusted(path: str, result: Verification, checked: Compared, *, is_named: bool) -> None:
     """Refuse what was found wrong, and blame the ledger, its anchor or the release for it."""
     if problems := _ledger_problems(result):
         every = (*problems, result.anchor_problem, *checked.contradictions, *checked.problems)
@@ -451,9 +409,3 @@ def _advise_anchor(path: str) -> str:
         f"bring it back, or set another one if it is lost for good: dpublish ledger anchor {path} "
         "FILE --lost"
     )
-
-
-def _receipt_of(folder: str) -> Receipt:
-    """Read the receipt of a release that is as it was published; name the files that are not."""
-    differences(folder).require_none(Path(folder))
-    return load(folder).receipt

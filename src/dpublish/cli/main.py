@@ -73,6 +73,10 @@ COMMANDS = {
     ),
     "sign": ("dpublish.cli.signing:sign", "Sign a release with the owner's key."),
     "key": ("dpublish.cli.signing:key", "Create a key to sign releases with."),
+    "studio": (
+        "dpublish.cli.studio:studio",
+        "Open the owner's desk in the browser.",
+    ),
     "evaluate": (
         "dpublish.cli.evaluate:evaluate_command",
         "Measure a release on true rows; NOT PRIVATE.",

@@ -1,8 +1,6 @@
 """`dpublish methods`: what can be published, and how to choose."""
 
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
 
 import click
 
@@ -10,10 +8,9 @@ from dpublish.cli.group import complete_methods
 from dpublish.cli.output import json_option, say, say_json, say_table
 from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import MethodInfo, list_methods, method_settings
-from dpublish.core.settings import canonical_name
+from dpublish.core.settings import canonical_name, default_words
 from dpublish.errors import require_known
 from dpublish.methods.streams.method import stream_settings
-from dpublish.privacy.epsilon import format_rounded
 
 _MARK = "*"
 _STANDINGS = {
@@ -113,23 +110,6 @@ def _one(name: str, as_json: bool) -> None:
     say()
     rows = []
     for item in settings:
-        default = "(required)" if item.is_required else _written(item.default)
+        default = "(required)" if item.is_required else default_words(item.default)
         rows.append([f"--{item.name.replace('_', '-')}", item.type_name, default, item.help])
     say_table(["setting", "takes", "default", "what it does"], rows)
-
-
-def _written(value: Any) -> str:
-    """Write a default for people: decimals, thousands separators.
-
-    >>> [_written(value) for value in (Fraction(1, 2), None, (), True, ("age", "sex"), 20_000)]
-    ['0.5', 'not set', 'not set', 'true', 'age,sex', '20,000']
-    """
-    if value is None or value == ():
-        return "not set"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Fraction):
-        return format_rounded(value)
-    return ",".join(map(_written, value)) if isinstance(value, tuple) else str(value)

@@ -22,7 +22,7 @@ from dpublish.cli.output import (
     settings_from,
 )
 from dpublish.core.catalog import STREAMS
-from dpublish.core.method import ExpectedError, Method, Predicts, figure_name
+from dpublish.core.method import ExpectedError, Predicts, figure_name
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import load_schema
@@ -30,16 +30,16 @@ from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.epsilon import format_epsilon, format_rounded
-from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing import predict, read_epsilon
 from dpublish.publishing.plan import (
     THEORY,
     Trade,
     epsilon_for,
+    find_trades,
+    hides_units,
     kept_part,
     lacking,
     rehearse_command,
-    trade_of_bounds,
 )
 
 _OF_RELEASES = {"data", "ledger", "dataset", "where", "derive", "lookup", "lookup_on", "output"}
@@ -198,7 +198,7 @@ def _choices(
 def _lacks_bound(method: Predicts, schema: Schema) -> bool:
     """Check whether only a bound on the rows of a unit is missing for a plan."""
     is_bounded = getattr(method, "contribution", None) is not None
-    return schema.unit is not None and not is_bounded and not _hides_units(method)
+    return schema.unit is not None and not is_bounded and not hides_units(method)
 
 
 def _say_bounds(
@@ -219,31 +219,6 @@ def _say_bounds(
         )
         say(f"  hidden: {method.neighbors(schema).brief()}")
         _say_trades(trades, schema, rows_per_unit)
-
-
-def find_trades(
-    method: Predicts,
-    schema: Schema,
-    epsilon: Fraction,
-    *,
-    n_records: int | None,
-    rows_per_unit: float | None,
-) -> list[Trade]:
-    """Set bounds side by side where rows belong to units; nothing to trade elsewhere."""
-    if schema.unit is None or not isinstance(method, Method):
-        return []
-    if _hides_units(method):
-        return []
-    return trade_of_bounds(
-        method, schema, epsilon, n_records=n_records, rows_per_unit=rows_per_unit
-    )
-
-
-def _hides_units(method: Predicts) -> bool:
-    """Check whether a method hides units as it is set, without a bound on their rows."""
-    if not isinstance(method, Method):
-        return True
-    return method.contribution is None and AddRemoveUnit in method.hidden
 
 
 def _say_trades(trades: Sequence[Trade], schema: Schema, rows_per_unit: float | None) -> None:

@@ -7,10 +7,10 @@ import click
 
 from dpublish.cli.group import complete_files, complete_ledgers
 from dpublish.cli.output import say, say_warnings
-from dpublish.cli.table_file import page_path
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import beside
 from dpublish.errors import CorruptRelease, InvalidParameter
+from dpublish.publishing.table_file import page_path
 from dpublish.report.checks import Examined
 from dpublish.storage.files import write_text
 

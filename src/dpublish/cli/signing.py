@@ -8,10 +8,9 @@ import click
 
 from dpublish.cli.group import Group, complete_files
 from dpublish.cli.output import json_option, say, say_json
-from dpublish.core.folder.folder import differences, is_signed, load, manifest_name, sign_folder
+from dpublish.core.folder.folder import manifest_name, sign_folder
 from dpublish.core.folder.signing import (
     PASSPHRASE,
-    BadSignature,
     PassphraseNeeded,
     PublicKey,
     SigningKey,
@@ -19,7 +18,8 @@ from dpublish.core.folder.signing import (
     named_key,
     public_path,
 )
-from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.core.folder.verification import verify_folder
+from dpublish.errors import InvalidParameter
 
 sign_option = click.option(
     "--sign",
@@ -133,44 +133,19 @@ def verify(release: str, path: str | None, as_json: bool) -> None:
     dpublish verify ages/ --key owner.pub
     """  # noqa: D301 - click keeps lines after it
     owner = None if path is None else PublicKey.read(path)
-    found, problem = differences(release), _problem(release, owner)
+    found = verify_folder(release, owner)
     if as_json:
-        state = _signature_state(release, owner, problem)
-        told = {
-            "signed": is_signed(release),
-            "signature": state,
-            "checked_with": owner.fingerprint if owner and state == "valid" else None,
-            "ok": not found and problem is None,
-        }
-        say_json(found.to_dict() | told)
-    found.require_none(Path(release))
-    if problem is not None:
-        raise problem
+        say_json(found.to_dict())
+    found.require_right()
     if as_json:
         return
     say(f"{release}: every file is as {manifest_name(Path(release))} lists it")
     if owner is not None:
         say(f"signed with the key given, {owner.fingerprint}")
-    elif is_signed(release):
+    elif found.is_signed:
         say("its signature was NOT checked: name the owner's public key with --key")
     else:
         say(
             "it is not signed: whoever can change a file can change the list, too; compare it "
             "with the ledger (dpublish ledger verify), or ask its owner to sign it"
         )
-
-
-def _problem(release: str, owner: PublicKey | None) -> DPublishError | None:
-    """Return why a release cannot be opened with the owner's key, if it cannot."""
-    try:
-        load(release, key=owner)
-    except DPublishError as problem:
-        return problem
-    return None
-
-
-def _signature_state(release: str, owner: PublicKey | None, problem: DPublishError | None) -> str:
-    """Return in one word what came of a signature, which is checked before all else."""
-    if owner is None:
-        return "not checked" if is_signed(release) else "none"
-    return problem.state if isinstance(problem, BadSignature) else "valid"

@@ -1,7 +1,7 @@
 """`dpublish stream`: publish a histogram of a changing table at every step."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
@@ -24,14 +24,7 @@ from dpublish.cli.output import (
 )
 from dpublish.cli.signing import read_signing_key, say_signed, sign_option
 from dpublish.cli.step_options import RecordSteps, step_options
-from dpublish.cli.stream_feed import (
-    files_in,
-    label_of,
-    listed,
-    require_source,
-    standard_input,
-    watched,
-)
+from dpublish.cli.stream_feed import listed, standard_input, watched
 from dpublish.core.folder.folder import is_signed
 from dpublish.core.folder.signing import SigningKey
 from dpublish.data.schema_file import load_schema
@@ -41,6 +34,7 @@ from dpublish.methods.streams.stream import Step
 from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_short, parse_epsilon
 from dpublish.publishing.streams.lease import LEASE_SECONDS
 from dpublish.publishing.streams.operator import StreamOperator
+from dpublish.publishing.streams.snapshots import files_in, label_of, require_source
 from dpublish.publishing.streams.state import TakenOver
 from dpublish.publishing.streams.status import StreamStatus, stream_status
 
@@ -282,15 +276,10 @@ def _reported(operator: StreamOperator, key: SigningKey | None) -> Iterator[None
     """Write the report when the command ends, however it ends; leave a folder that is current."""
     was_signed = is_signed(operator.folder)
     try:
-        yield
-    except BaseException:
-        with suppress(DPublishError):  # what went wrong first is what has to be said
-            if not operator.is_folder_current:
-                operator.write_pages(key)
-            _say_if_unsigned(operator.folder, was_signed)
-        raise
-    operator.write_pages(key)
-    _say_if_unsigned(operator.folder, was_signed)
+        with operator.reporting(key):
+            yield
+    finally:
+        _say_if_unsigned(operator.folder, was_signed)
 
 
 def _say_if_unsigned(folder: Path, was_signed: bool) -> None:

@@ -8,17 +8,17 @@ import click
 from dpublish.accuracy.intervals import require_confidence
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, show_progress
-from dpublish.cli.table_file import (
-    require_new_file,
-    write_batches,
-    write_table,
-)
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.core.formulas import without_formulas
 from dpublish.core.released import BATCH_ROWS, Release, in_batches
 from dpublish.errors import InvalidParameter
 from dpublish.methods.histogram.released import LabeledHistogramRelease
+from dpublish.publishing.table_file import (
+    require_new_file,
+    write_batches,
+    write_table,
+)
 
 _MOST_BATCHES = 8192  # each is a row group of a Parquet file, which costs memory until its end
 
@@ -163,15 +163,11 @@ def predict(release: str, rows: str, output: str) -> None:
     \b
     dpublish predict incomes/ applicants.csv -o predicted.csv
     """  # noqa: D301 - click keeps lines after it
-    from dpublish.evaluation.evaluations import target_of
-    from dpublish.evaluation.true_rows import read_rows
+    from dpublish.evaluation.predicted import predict_file
 
     path = require_new_file(output)
     require_outside(path, release)
-    loaded = load(release)
-    given = read_rows(rows)
-    name = f"predicted_{target_of(loaded) or 'class'}"
-    if name in given.column_names:
-        raise InvalidParameter(f"{rows} has a column {name!r} already; rename it")
-    write_table(given.append_column(name, loaded.predict(given)), path)
-    say(f"wrote {given.num_rows:,} rows with the column {name} to {output}")
+    predicted = predict_file(load(release), rows)
+    write_table(predicted, path)
+    name = predicted.column_names[-1]
+    say(f"wrote {predicted.num_rows:,} rows with the column {name} to {output}")

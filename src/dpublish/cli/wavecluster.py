@@ -6,13 +6,13 @@ import click
 
 from dpublish.cli.group import complete_files
 from dpublish.cli.output import json_option, say, say_json, say_table
-from dpublish.cli.table_file import require_new_file, write_table
 from dpublish.core.folder.folder import load
 from dpublish.core.folder.manifest import require_outside
 from dpublish.core.settings import build
 from dpublish.data.schema import Schema
 from dpublish.errors import InvalidParameter
 from dpublish.methods.wavecluster.plain import PlainWaveCluster, WaveClusters
+from dpublish.publishing.table_file import require_new_file, write_table
 
 _MOST_SHOWN = 20
 

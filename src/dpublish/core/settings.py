@@ -13,6 +13,7 @@ from dpublish.core.method import Method, settings_of
 from dpublish.core.plugins import plugin_class, plugins
 from dpublish.core.setting_values import read_fraction, read_list
 from dpublish.errors import InvalidParameter, plain_refusals, require_known
+from dpublish.privacy.epsilon import format_rounded
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,23 @@ def _written(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(_written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def default_words(value: Any) -> str:
+    """Write a default for people: decimals, thousands separators.
+
+    >>> [default_words(value) for value in (Fraction(1, 2), None, (), True, ("age", "sex"), 20_000)]
+    ['0.5', 'not set', 'not set', 'true', 'age,sex', '20,000']
+    """
+    if value is None or value == ():
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Fraction):
+        return format_rounded(value)
+    return ",".join(map(default_words, value)) if isinstance(value, tuple) else str(value)
 
 
 def build(kind: type, name: str, settings: Mapping[str, Any]) -> Any:

@@ -22,14 +22,22 @@ _KIND = re.compile(r"\s*kind\s*=.*")
 _BINS = re.compile(r"(?P<key>\s*bins\s*=\s*)[^#\s]+(?P<rest>.*)", re.S)
 
 
-def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
-    """Read a schema file as text and as plain values, which may lack what is still unknown."""
+def read_text(path: Path) -> str:
+    """Read a schema file as text; line ends stay what they are."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:  # line ends stay what they are
-            text = file.read()
-        plain = json.loads(text) if _is_json(path) else tomllib.loads(text)
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
     except OSError as failure:
         raise InputError(f"cannot read the schema {path}: {failure.strerror}") from None
+    except ValueError as failure:
+        raise InvalidSchema(f"{path}: {failure}") from None
+
+
+def read_plain(path: Path) -> tuple[str, dict[str, Any]]:
+    """Read a schema file as text and as plain values, which may lack what is still unknown."""
+    text = read_text(path)
+    try:
+        plain = json.loads(text) if _is_json(path) else tomllib.loads(text)
     except (ValueError, RecursionError) as failure:
         raise InvalidSchema(f"{path}: {failure}") from None
     if not isinstance(plain, dict) or not isinstance(plain.get("columns", {}), dict):

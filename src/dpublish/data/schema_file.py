@@ -22,7 +22,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -167,7 +167,7 @@ def parse_schema(text: str, folder: str | PathLike[str]) -> Schema:
     """Read a schema from the text of a TOML file that is, or will be, in `folder`."""
     try:
         plain = tomllib.loads(text)
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise InvalidSchema(f"schema: {failure}") from None
     with about("schema:"):
         return _read_schema(plain, Path(folder))
@@ -327,12 +327,41 @@ def _plain_partition(cells: Partition) -> dict[str, Any]:
     return {"cuts": [*map(int, cells.edges[:-1]), high]}
 
 
-def _read_schema(plain: object, folder: Path | None) -> Schema:
-    top = convert_keys(plain, _SchemaFile, _SCHEMA_KEYS)
+class SchemaColumns(NamedTuple):
+    """The columns of a schema that could be read, and what is wrong with the others.
+
+    Attributes:
+        found: The columns that could be read.
+        functions: By which rules some of them follow from others.
+        faults: What is wrong with the others, by their names.
+        told: The faults, but for those that follow from another one.
+    """
+
+    found: tuple[Column, ...]
+    functions: tuple[ColumnFunction, ...]
+    faults: dict[str, str]
+    told: tuple[str, ...]
+
+
+def read_columns(text: str, folder: str | PathLike[str]) -> SchemaColumns:
+    """Read those columns of a schema's text that can be read, such as of a draft.
+
+    What is wrong with the text as a whole is refused, as by `parse_schema`.
+    """
+    try:
+        plain = tomllib.loads(text)
+    except (ValueError, RecursionError) as failure:
+        raise InvalidSchema(f"schema: {failure}") from None
+    with about("schema:"):
+        return _read_columns(convert_keys(plain, _SchemaFile, _SCHEMA_KEYS), Path(folder))
+
+
+def _read_columns(top: _SchemaFile, folder: Path | None) -> SchemaColumns:
     pairs = [*(top.columns.items() if isinstance(top.columns, dict) else map(_named, top.columns))]
     found: dict[int, Column] = {}
     functions: list[ColumnFunction] = []
     refusals: dict[int, str] = {}
+    told: dict[int, str] = {}
     # Parts of dates come last: each needs the column that it is taken from.
     for number in sorted(range(len(pairs)), key=lambda at: "from" in pairs[at][1]):
         name, keys = pairs[number]
@@ -341,16 +370,26 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
             functions += read_function(name, keys, folder)
         except InvalidSchema as refusal:
             is_faulty = any(pairs[at][0] == keys.get("from") for at in refusals)
+            refusals[number] = str(refusal)
             if not is_faulty:  # else it is said of the column that the part is taken from
-                refusals[number] = str(refusal)
-    told = [refusals[number] for number in sorted(refusals)]
+                told[number] = str(refusal)
+    return SchemaColumns(
+        tuple(found[number] for number in sorted(found)),
+        tuple(functions),
+        {pairs[number][0]: refusals[number] for number in sorted(refusals)},
+        tuple(told[number] for number in sorted(told)),
+    )
+
+
+def _read_schema(plain: object, folder: Path | None) -> Schema:
+    top = convert_keys(plain, _SchemaFile, _SCHEMA_KEYS)
+    columns, functions, _, told = _read_columns(top, folder)
     if len(told) > 1:
         raise InvalidSchema("\n  ".join([f"{len(told)} columns need attention", *told]))
     if told:
         raise InvalidSchema(told[0])
     if top.unit_name is not None and top.unit is None:
         raise InvalidSchema("unit_name says what a unit is, and there is none; name it in unit")
-    columns = tuple(found[number] for number in sorted(found))
     return Schema(
         columns,
         unit=top.unit,
@@ -358,7 +397,7 @@ def _read_schema(plain: object, folder: Path | None) -> Schema:
         unit_name=top.unit_name,
         impossible=read_impossible(top.impossible),
         totals=read_totals(top.totals),
-        functions=tuple(functions),
+        functions=functions,
         publication=read_publication(top.publication),
     )
 

@@ -46,8 +46,13 @@ def _verdict(report: EvaluationReport) -> Section:
         "Verdict",
         [report.verdict],
         notes=[f"{part.name}: {part.sentence}" for part in report.parts],
-        figures=[Figure(_SCALE, draw_scores(report.bars, (ROUGH, GOOD)))] if report.parts else (),
+        figures=[_scores(report)] if report.parts else (),
     )
+
+
+def _scores(report: EvaluationReport) -> Figure:
+    said = ", ".join(f"{name}: {score:.0f} ({grade})" for name, score, grade in report.bars)
+    return Figure(_SCALE, draw_scores(report.bars, (ROUGH, GOOD)), f"Scores from 0 to 100. {said}.")
 
 
 def _explanation(release: Release, drawings: dict[str, str | None]) -> Section:
@@ -59,14 +64,14 @@ def _explanation(release: Release, drawings: dict[str, str | None]) -> Section:
         "The release itself may be published, and states which errors to expect.",
     ]
     no_plots = bool(drawings) and not any(drawings.values())
-    return Section("What this page shows", [*said, NO_PLOT] if no_plots else said)
+    return Section("What this page shows", [*said, NO_PLOT] if no_plots else said, is_folded=True)
 
 
 _CAPTIONS = {
     "marginals": "Share of the rows with each value: gray the true rows, orange the synthetic "
     "ones. Columns with many values are drawn in groups.",
-    "association": "Each square is a pair of columns: rank correlation from -1 (blue) to 1 (red) "
-    "where both have an order, otherwise Cramer's V from 0 to 1.",
+    "association": "Each square is a pair of columns: rank correlation from -1 (blue) over 0 (no "
+    "color) to 1 (red) where both have an order, otherwise Cramer's V from 0 to 1.",
     "queries": "Each point is a range count. Left of the dotted line the error is relative to "
     "the sanity bound.",
 }
@@ -74,11 +79,14 @@ _CAPTIONS = {
 
 def _section(finding: Finding, drawn: str | None) -> Section:
     caption = _CAPTIONS.get(finding.name, "")
+    heading, _, rest = finding.title.partition(":")
+    said = [finding.title] if rest else []
     return Section(
-        finding.title.partition(":")[0],
-        [finding.title, *(f"{note[0].upper()}{note[1:]}." for note in finding.notes)],
+        heading,
+        [*said, *(f"{note[0].upper()}{note[1:]}." for note in finding.notes)],
         figures=() if drawn is None else [Figure(caption, drawn)],
         listings=[Listing(finding.headers, finding.rows)],
+        is_folded=True,
     )
 
 

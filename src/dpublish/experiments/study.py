@@ -564,15 +564,19 @@ class Study(ABC, Generic[F]):
                     [*self.explanation(figure), self.epsilon_words(results)],
                     self.reading_points(figure),
                 ),
-                *(found for name in datasets for found in self._dataset_sections(results, name)),
+                *_fold_all_but_first(
+                    [found for name in datasets for found in self._dataset_sections(results, name)]
+                ),
                 Section(
                     "The methods",
                     points=self.method_points(list(dict.fromkeys(t.method for t, _ in results))),
+                    is_folded=True,
                 ),
                 Section(
                     "How it was run",
                     [*self.how_it_was_run(results), *notes],
                     listings=self.costs(results),
+                    is_folded=True,
                 ),
             ],
         )
@@ -645,6 +649,11 @@ class Study(ABC, Generic[F]):
         rows = means_by(results, (SECONDS,), lambda trial: (trial.dataset, trial.method))
         caption = "Mean time to make one release."
         return [Listing(["dataset", "method", "seconds"], rows, caption)] if rows else []
+
+
+def _fold_all_but_first(sections: Sequence[Section]) -> list[Section]:
+    """Close all sections but the first: a page shows one dataset, and names the others."""
+    return [*sections[:1], *(replace(each, is_folded=True) for each in sections[1:])]
 
 
 def _choose_epsilons(epsilons: Sequence[str]) -> tuple[str, ...]:

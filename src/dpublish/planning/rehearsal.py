@@ -228,25 +228,25 @@ class Rehearsal:
 
     def headers(self) -> list[str]:
         """Name the columns of the table."""
-        return ["epsilon", *(f"{one.name}: median (range)" for one in self._shown())]
+        return ["epsilon", *(f"{one.name}: median (range)" for one in self.shown())]
 
     def table(self) -> list[list[str]]:
         """List what was found as texts, one row for each epsilon."""
         return [
             [
                 format_rounded(point.epsilon),
-                *(str(point.figures[one.name]) for one in self._shown()),
+                *(str(point.figures[one.name]) for one in self.shown()),
             ]
             for point in self.points
         ]
 
-    def _shown(self) -> list[Measure]:
+    def shown(self) -> list[Measure]:
         """List the measures that every release allowed."""
         return [one for one in self.measures if all(one.name in p.figures for p in self.points)]
 
     def legend(self) -> list[str]:
         """Say what each measure is."""
-        return [f"{one.name}: {one.title}" for one in self._shown()]
+        return [f"{one.name}: {one.title}" for one in self.shown()]
 
     def title(self) -> str:
         """Say what was rehearsed on what."""
@@ -273,7 +273,7 @@ class Rehearsal:
             "stand_in": self.stand_in,
             "n_records": self.n_records,
             "repeats": self.repeats,
-            "measures": {one.name: one.title for one in self._shown()},
+            "measures": {one.name: one.title for one in self.shown()},
             "points": [
                 {"epsilon": format_epsilon(point.epsilon)}
                 | {name: vars(values) for name, values in point.figures.items()}
@@ -322,7 +322,7 @@ class Rehearsal:
     def _curves(self) -> list[Curve]:
         points = [float(point.epsilon) for point in self.points]
         found = []
-        for one in self._shown():
+        for one in self.shown():
             repeated = [point.figures[one.name] for point in self.points]
             wanted = self.wanted
             found.append(
@@ -375,4 +375,6 @@ def _write(drawn: Drawing, target: Path) -> None:
 
 def _require_plots() -> None:
     if not can_draw():
-        raise InvalidParameter('plots need Matplotlib; run: pip install "dpublish[plots]"')
+        raise InvalidParameter(
+            "plots need Matplotlib, which is missing; run: pip install matplotlib"
+        )

@@ -138,13 +138,27 @@ def read_shares(path: str) -> dict[str, Any]:
     """Read stated shares by column from a .toml or .json file."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-        found = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise InputError(f"{path} is not valid: {error}") from None
+    return parse_shares(text, path, is_json=path.endswith(".json"))
+
+
+def parse_shares(
+    text: str, source: str = "what was written", *, is_json: bool = False
+) -> dict[str, Any]:
+    r"""Read stated shares by column from text; `source` names it in a refusal.
+
+    >>> parse_shares("[sex]\nFemale = 0.52")
+    {'sex': {'Female': 0.52}}
+    """
+    try:
+        found = json.loads(text) if is_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source} is not valid: {error}") from None
     if not isinstance(found, dict):
-        raise InvalidParameter(f"{path} must hold shares by column, such as [sex] Female = 0.52")
+        raise InvalidParameter(f"{source} must hold shares by column, such as [sex] Female = 0.52")
     return found
 
 

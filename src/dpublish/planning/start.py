@@ -363,6 +363,16 @@ def split_names(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def join_names(names: Iterable[str]) -> str:
+    """Write a list of names as `split_names` reads it.
+
+    >>> join_names(["age", "last, first"])
+    'age,"last, first"'
+    """
+    escaped = (name.replace('"', '""') for name in names)
+    return ",".join(f'"{name}"' if "," in name or '"' in name else name for name in escaped)
+
+
 def split_said(text: str, names: Iterable[str]) -> tuple[str, str] | None:
     """Split `age=0..120` at the sign behind the longest known name; None if there is none."""
     for name in sorted(names, key=len, reverse=True):

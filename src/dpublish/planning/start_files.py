@@ -15,6 +15,7 @@ from typing import Any
 
 from dpublish.data.code_list import read_code_list
 from dpublish.data.draft import column_text, one_line
+from dpublish.data.peek import Glimpse, peek
 from dpublish.data.proposals import DATES
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import parse_schema, toml_key, toml_value
@@ -27,6 +28,8 @@ from dpublish.privacy.epsilon import format_short, parse_epsilon
 from dpublish.storage.address import is_address
 from dpublish.storage.files import require_writable, write_text
 
+ANSWERS = ".init.toml"
+"""How the names of files of answers end."""
 _ENDINGS = re.compile(
     r"(\.(csv|tsv|tab|parquet|pq|arrow|feather|ipc|duckdb|ddb|db))?(\.gz)?$", re.I
 )
@@ -79,7 +82,7 @@ class StartFiles:
     @property
     def answers(self) -> Path:
         """The file of answers, beside the schema."""
-        return self.schema.with_suffix(".init.toml")
+        return self.schema.with_suffix(ANSWERS)
 
     @property
     def plan(self) -> Path:
@@ -135,6 +138,12 @@ def find_account(ledger: str, dataset: str) -> Account | None:
             "cap`, or name another dataset (--dataset)"
         )
     return Account(status.cap, status.left)
+
+
+def look(start: Start, files: StartFiles) -> dict[str, Glimpse]:
+    """Look at some values of every column.  NOT PRIVATE: show it to the owner and forget it."""
+    names = [each.column for each in start.proposals if each.role != "unusable"]
+    return peek(files.data, names, table=files.table, sql=files.sql)
 
 
 def prepare(start: Start, files: StartFiles) -> Prepared:

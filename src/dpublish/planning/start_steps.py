@@ -11,6 +11,13 @@ from dpublish.planning.goals import GOALS, NEEDS_TARGET
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.neighbors import PERSON
 
+WHY_NOT_READ = (
+    "No value of the table is read: a bound or a category that was taken from rows would tell "
+    "something about a person, and no epsilon would have paid for it.",
+    "So kinds, bounds and lists of values come from the names and types of the columns, from "
+    "public facts, and from you.",
+)
+"""Why an owner is asked at all."""
 COLUMN = "column:"
 """How the key of an answer about one column begins."""
 NONE, ALL, UNKNOWN = "none", "all", "unknown"

@@ -9,16 +9,20 @@ from numpy.typing import NDArray
 
 from dpublish.accuracy.rounding import format_number
 from dpublish.plots.style import (
+    BAND,
     GRID,
     INK,
     PALE,
     SMALL_SIZE,
     TEXT,
+    WHISKER,
     can_draw,
+    draw_intervals,
     drawing,
     label_by_counts,
     shortened,
-    show_correlations,
+    show_counts,
+    show_dependence,
 )
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "MERGED",
     "PALE",
     "Panel",
+    "band_chart",
     "bar_chart",
     "can_draw",
     "correlation_map",
@@ -51,6 +56,8 @@ class Panel(NamedTuple):
     title: str
     labels: Sequence[str]
     counts: NDArray[np.float64]
+    half_width: float = float("nan")
+    """Half-width of the 95 % confidence interval of one value's count, if it is known."""
 
 
 def bar_chart(
@@ -68,7 +75,7 @@ def bar_chart(
         positions = np.arange(len(labels))
         bars = {"color": PALE, "edgecolor": INK, "linewidth": 0.6}
         error = half_width if np.isfinite(half_width) else None
-        whisker = {"ecolor": "#333333", "elinewidth": 1, "capsize": 2 if len(labels) < 30 else 0}
+        whisker = {"ecolor": WHISKER, "elinewidth": 1, "capsize": 2 if len(labels) < 30 else 0}
         if ordered:
             axes.bar(positions, counts, yerr=error, width=0.9, error_kw=whisker, **bars)
             _thin_ticks(axes, labels)
@@ -118,8 +125,7 @@ def interval_chart(
         axes = drawn.axes[0]
         positions = np.arange(len(labels))
         lows, highs = np.array(intervals, dtype=np.float64).reshape(-1, 2).T
-        axes.hlines(positions, lows, highs, color=PALE, linewidth=4)
-        axes.plot(np.array(values), positions, "o", color=INK, markersize=4)
+        draw_intervals(axes, positions, values, lows, highs)
         axes.set_yticks(positions, [shortened(label) for label in labels])
         axes.invert_yaxis()
         axes.grid(axis="x")
@@ -135,11 +141,11 @@ def heat_map(
     row_title: str,
     column_title: str,
 ) -> str:
-    """Draw a table of counts as shades; negative noisy counts are drawn as zero."""
+    """Draw a table of counts, stronger where there are more; those below zero as zero."""
     height = min(7.0, max(1.8, 0.9 + 0.22 * len(row_labels)))
     with drawing((7.2, height)) as drawn:
         axes = drawn.axes[0]
-        image = axes.imshow(np.maximum(counts, 0), aspect="auto", cmap="Blues", rasterized=True)
+        image = show_counts(axes, np.maximum(counts, 0))
         scale = axes.figure.colorbar(image, ax=axes, label="records", fraction=0.04, pad=0.02)
         label_by_counts(scale.ax.yaxis)
         _thin_ticks(axes, column_labels)
@@ -152,17 +158,13 @@ def heat_map(
 
 
 def correlation_map(labels: Sequence[str], matrix: NDArray[np.float64]) -> str:
-    """Draw correlations as colors from blue (-1) over white (0) to red (1)."""
-    return _square_map(labels, lambda axes: show_correlations(axes, matrix), "correlation")
+    """Draw correlations as colors from blue (-1) over none (0) to red (1)."""
+    return _square_map(labels, lambda axes: show_dependence(axes, matrix), "correlation")
 
 
 def dependence_map(labels: Sequence[str], matrix: NDArray[np.float64], *, measure: str) -> str:
-    """Draw how much columns depend on each other as shades from white (0) to blue (1)."""
-    return _square_map(
-        labels,
-        lambda axes: axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1, rasterized=True),
-        measure,
-    )
+    """Draw how much columns depend on each other, on the scale of correlations from 0 to 1."""
+    return _square_map(labels, lambda axes: show_dependence(axes, matrix, is_signed=False), measure)
 
 
 def _square_map(labels: Sequence[str], show: Callable[[Any], Any], measure: str) -> str:
@@ -194,10 +196,15 @@ def small_bar_charts(panels: Sequence[Panel]) -> str:
             starts = np.arange(0, size, merged)
             widths = np.diff(np.append(starts, size))
             heights = np.add.reduceat(panel.counts, starts) / widths
-            small.stairs(heights, np.append(starts, size), fill=True, color=INK)
-            ends = [0, size - 1] if size > 1 else [0]
-            small.set_xticks([end + 0.5 for end in ends])
-            names = [shortened(panel.labels[end])[:12] for end in ends]
+            ends = np.append(starts, size)
+            small.stairs(heights, ends, fill=True, color=PALE)
+            small.stairs(heights, ends, baseline=None, color=INK, linewidth=0.8)
+            if np.isfinite(panel.half_width) and merged == 1:
+                low = np.maximum(heights - panel.half_width, 0)
+                small.stairs(heights + panel.half_width, ends, baseline=low, fill=True, **BAND)
+            outer = [0, size - 1] if size > 1 else [0]
+            small.set_xticks([end + 0.5 for end in outer])
+            names = [shortened(panel.labels[end])[:12] for end in outer]
             for tick, text in zip(small.set_xticklabels(names), ("left", "right"), strict=False):
                 tick.set_ha(text)
             small.tick_params(length=0, labelsize=6)
@@ -236,17 +243,69 @@ def course_chart(
     ]
     lines = [_line(floor, GRID, "")]
     if limit is not None:
-        lines.append(_line(floor - height(limit), "#333333", ' stroke-dasharray="4 3"'))
+        lines.append(_line(floor - height(limit), WHISKER, ' stroke-dasharray="4 3"'))
+    drawn = "".join([*columns, *lines])
+    return _course(drawn, top, floor, ends if len(values) > 1 else (ends[0], ""))
+
+
+def band_chart(
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    *,
+    marked: Sequence[bool],
+    ends: tuple[str, str],
+) -> str:
+    """Draw values over time as a line, intervals as a band, and the marked steps as dots.
+
+    A step without an interval has a gap in the band.
+
+    >>> drawn = band_chart([3, 4], [(2, 4), None], marked=[True, False], ends=("a", "b"))
+    >>> drawn.count("<circle"), drawn.count("<path")
+    (1, 2)
+    """
+    known = [end for interval in intervals if interval is not None for end in interval]
+    top = max([*values, *known]) or 1.0
+    floor = _HEIGHT - _BOTTOM
+    width = (_WIDTH - _LEFT) / len(values)
+
+    def point_of(step: int, value: float) -> tuple[float, float]:
+        return _LEFT + (step + 0.5) * width, floor - (floor - _TOP) * max(value, 0.0) / top
+
+    band = "".join(
+        f"M{left:.1f} {up:.1f}h{width:.1f}V{down:.1f}h{-width:.1f}z"
+        for step, interval in enumerate(intervals)
+        if interval is not None
+        for left, up, down in [
+            (_LEFT + step * width, point_of(step, interval[1])[1], point_of(step, interval[0])[1])
+        ]
+    )
+    points = [point_of(step, value) for step, value in enumerate(values)]
+    line = "M" + "L".join(f"{across:.1f} {down:.1f}" for across, down in points)
+    radius = min(4.0, max(width / 3, 1.2))
+    dots = "".join(
+        f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{radius:.1f}" fill="{INK}"/>'
+        for (across, down), is_marked in zip(points, marked, strict=True)
+        if is_marked
+    )
+    drawn = (
+        f'{_line(floor, GRID, "")}<path d="{band}" fill="{INK}" fill-opacity="0.25" '
+        f'shape-rendering="crispEdges"/>'
+        f'<path d="{line}" fill="none" stroke="{INK}" stroke-width="1.5"/>{dots}'
+    )
+    return _course(drawn, top, floor, ends if len(values) > 1 else (ends[0], ""))
+
+
+def _course(drawn: str, top: float, floor: float, ends: tuple[str, str]) -> str:
+    """Put the scale and the names of the first and the last step around a course."""
     words = [
         _text(_LEFT - 6, _TOP + 4, "end", format_number(top, 3)),
         _text(_LEFT - 6, floor + 4, "end", "0"),
         _text(_LEFT, _HEIGHT - 6, "start", ends[0]),
-        _text(_WIDTH, _HEIGHT - 6, "end", ends[1] if len(values) > 1 else ""),
+        _text(_WIDTH, _HEIGHT - 6, "end", ends[1]),
     ]
-    drawn = "".join([*columns, *lines, *words])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" '
-        f'role="img">{drawn}</svg>'
+        f'role="img">{drawn}{"".join(words)}</svg>'
     )
 
 

@@ -19,6 +19,7 @@ from dpublish.plots.style import (
     LABEL_SIZE,
     MARKERS,
     PAPER,
+    SHADE,
     SMALL_SIZE,
     SYNTHETIC,
     TEXT,
@@ -29,7 +30,7 @@ from dpublish.plots.style import (
     label_logarithms,
     plain_number,
     shortened,
-    show_correlations,
+    show_dependence,
 )
 from dpublish.types import FloatArray, IntArray
 
@@ -39,6 +40,7 @@ _SMALLEST = 1e-4  # colors of what is less look the same
 _MOST_BARS = 12  # more values than this are drawn as a line
 _NUMBERED = 12  # maps of more columns show no numbers
 _SIDE, _GAP, _TITLE = 150, 14, 18  # of a picture of cells
+_ON_DARK, _ON_BRIGHT = "#fefefe", "#101010"  # black and white would follow the page's scheme
 _CELL_COLORS = (COLORS[0], COLORS[4], *COLORS[2:4], COLORS[5], COLORS[1], TRUE, "#B5A800")
 
 
@@ -239,7 +241,7 @@ def draw_associations(names: Sequence[str], true: FloatArray, synthetic: FloatAr
         for axes, matrix, title in zip(
             grid, (true, synthetic), ("true rows", "synthetic"), strict=True
         ):
-            image = show_correlations(axes, matrix)
+            image = show_dependence(axes, matrix)
             axes.set_title(title)
             axes.set_xticks(range(len(names)), short, rotation=90, fontsize=SMALL_SIZE)
             axes.set_yticks(range(len(names)), short, fontsize=SMALL_SIZE)
@@ -247,7 +249,7 @@ def draw_associations(names: Sequence[str], true: FloatArray, synthetic: FloatAr
             for (row, column), value in np.ndenumerate(matrix):
                 if len(names) <= _NUMBERED:
                     where = (column, row)
-                    _write_number(axes, where, f"{value:.2f}", is_dark=bool(abs(value) > 0.6))
+                    axes.text(*where, f"{value:.2f}", ha="center", va="center", fontsize=6.5)
         figure.colorbar(image, ax=list(grid), shrink=0.8)
 
     side = min(2.2 + 0.32 * len(names), 6.5)
@@ -260,7 +262,8 @@ def draw_errors(panels: Sequence[tuple[str, IntArray, FloatArray]], sanity: floa
     def paint(figure: Any, grid: Sequence[Any]) -> None:
         for axes, (title, truth, errors) in zip(grid, panels, strict=True):
             # The logarithm of 0 is infinite: 0 is drawn at the left and lower ends.
-            axes.scatter(np.maximum(truth, 0.5), np.maximum(errors, 1e-4), s=5, color=SYNTHETIC)
+            shown = (np.maximum(truth, 0.5), np.maximum(errors, 1e-4))
+            axes.scatter(*shown, s=5, color=SYNTHETIC, rasterized=True)  # a thousand points
             axes.axvline(sanity, color=TRUE, linewidth=0.8, linestyle=":")
             axes.set_xscale("log")
             axes.set_yscale("log")
@@ -332,7 +335,7 @@ def _render(
     whole = (size[0] * columns, size[1] * -(-panels // columns))
     with drawing(whole, panels=panels, columns=columns) as drawn:
         paint(drawn.figure, drawn.axes)
-        return drawn.svg()
+        return drawn.svg(fit=True)
 
 
 def _draw_bars(axes: Any, marginal: MarginalPlot) -> None:
@@ -345,7 +348,7 @@ def _draw_bars(axes: Any, marginal: MarginalPlot) -> None:
 
 def _draw_steps(axes: Any, marginal: MarginalPlot) -> None:
     positions = np.arange(len(marginal.labels))
-    axes.fill_between(positions, marginal.true, step="mid", color="#cccccc", label="true rows")
+    axes.fill_between(positions, marginal.true, step="mid", color=SHADE, label="true rows")
     axes.step(
         positions, marginal.synthetic, where="mid", color=SYNTHETIC, linewidth=1, label="synthetic"
     )
@@ -355,8 +358,8 @@ def _draw_steps(axes: Any, marginal: MarginalPlot) -> None:
 
 
 def _write_number(axes: Any, where: tuple[int, int], text: str, *, is_dark: bool) -> None:
-    """Write a number into a square, white where the square is dark."""
-    color = "white" if is_dark else "black"
+    """Write a number into a square, bright where the square is dark, in bright and dark pages."""
+    color = _ON_DARK if is_dark else _ON_BRIGHT
     axes.text(*where, text, ha="center", va="center", fontsize=6.5, color=color)
 
 

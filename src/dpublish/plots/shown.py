@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpublish.plots.style import INK, PALE, drawing, label_logarithms, shortened
+from dpublish.plots.style import INK, PALE, draw_intervals, drawing, label_logarithms, shortened
 
 _MOST_BARS = 60
 
@@ -32,10 +32,11 @@ def dot_chart(
     """Draw a dot for each label, with its interval where there is one."""
     with drawing((7.2, 0.9 + 0.3 * len(labels))) as drawn:
         axes = drawn.axes[0]
-        for row, (low, high) in enumerate(intervals):
-            if low is not None and high is not None:
-                axes.hlines([row], [low], [high], color=PALE, linewidth=4)
-        axes.plot(values, np.arange(len(labels)), "o", color=INK, markersize=5)
+        lows, highs = (
+            [value if end is None else end for value, end in zip(values, ends, strict=True)]
+            for ends in zip(*intervals, strict=True)
+        )
+        draw_intervals(axes, np.arange(len(labels)), values, lows, highs)
         axes.margins(x=0.3)
         _name_rows(axes, labels, title)
         return drawn.figure

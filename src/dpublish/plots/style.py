@@ -1,25 +1,33 @@
 """The style sheet of all charts, and the one way in which Matplotlib is used to draw them.
 
-Charts are inline SVG: no network, no JavaScript.  Without Matplotlib (the extra `plots`) there
-are only those that are written as SVG by hand.
+Charts are inline SVG: no network, no JavaScript.  Where Matplotlib is missing, though dpublish
+brings it, there are only those that are written as SVG by hand.
 """
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from math import floor, isfinite, log10
+from threading import RLock
 from typing import Any, NamedTuple
+
+import numpy as np
 
 INK, PALE, GRID = "#1f5f8b", "#9dc3dd", "#e3e6e8"
 TEXT, FRAME, PAPER = "#555555", "#8a9399", "#f4f7f9"
+PAGE, WHISKER, SHADE = "#ffffff", "#333333", "#cccccc"
+LESS, MORE = "#2c78b8", "#c8452f"
+"""The ends of the scale of correlations; both read as well on a dark page as on a bright one."""
 # Distinguishable by all eyes and in print without color (Okabe and Ito).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GRAYS = ("#555555", "#8f8f8f", "#bbbbbb", "#222222")
 TRUE, SYNTHETIC = "#666666", "#D55E00"
+BAND: Any = {"color": INK, "alpha": 0.3, "linewidth": 0}
+"""How the confidence intervals of a line are drawn."""
 MARKERS = "osD^vPX*"
 DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 TITLE_SIZE, LABEL_SIZE, SMALL_SIZE = 10, 8, 7
@@ -48,11 +56,13 @@ _RULES: Any = {
 KEPT = "kept"
 _KEPT: ContextVar[list[Any] | None] = ContextVar("_KEPT", default=None)
 _PADDING = 0.15  # inches around a drawing that is cut to fit; a browser's letters may be wider
-_LARGEST_ZOOM = 1.6  # of a small drawing on a wide page
+_LARGEST_ZOOM = 4 / 3  # of a small drawing on a wide page: its size in points, as it was drawn
+_ONE_AT_A_TIME = RLock()
+"""Matplotlib keeps its style for the whole process, so only one thread may be drawing."""
 
 
 def can_draw() -> bool:
-    """Return whether Matplotlib (the extra `plots`) is installed."""
+    """Return whether Matplotlib is there; a plain installation of dpublish brings it."""
     return find_spec("matplotlib") is not None
 
 
@@ -111,10 +121,13 @@ def _figure_class() -> Any:
 def drawing(
     size: tuple[float, float], *, panels: int = 1, columns: int = 1, shares_scale: bool = False
 ) -> Iterator[Drawing]:
-    """Open a drawing of `size` inches with so many panels; what is drawn follows the style."""
+    """Open a drawing of `size` inches with so many panels; what is drawn follows the style.
+
+    Other threads that want to draw wait until it is closed.
+    """
     import matplotlib as mpl
 
-    with mpl.rc_context(_RULES):
+    with _ONE_AT_A_TIME, mpl.rc_context(_RULES):
         figure = _figure_class()(figsize=size, layout="constrained")
         rows = -(-panels // columns)
         grid = figure.subplots(
@@ -161,21 +174,64 @@ def label_by_counts(axis: Any) -> None:
 
 def label_logarithms(axis: Any) -> None:
     """Label an axis of logarithms by plain numbers; where it is short, between decades, too."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     low, high = axis.get_view_interval()
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    if high >= 100 * low:
+        axis.set_minor_locator(NullLocator())
+        return
     between = FuncFormatter(lambda value, _: plain_number(value) if f"{value:e}"[0] in "25" else "")
-    axis.set_minor_formatter(between if high < 100 * low else NullFormatter())
+    axis.set_minor_formatter(between)
 
 
-def show_correlations(axes: Any, matrix: Any) -> Any:
-    """Draw a matrix of correlations: blue is -1, white 0, red 1.  Returns the image."""
-    return axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True)
+def draw_intervals(axes: Any, rows: Any, values: Sequence[float], lows: Any, highs: Any) -> None:
+    """Draw a dot in each row, and a whisker from the low to the high end of its interval."""
+    at = np.asarray(values, dtype=np.float64)
+    sides = np.maximum(np.stack([at - lows, np.asarray(highs) - at]), 0)
+    axes.errorbar(at, rows, xerr=sides, fmt="o", color=INK, markersize=4, capsize=3, elinewidth=1.2)
+
+
+def show_dependence(axes: Any, matrix: Any, *, is_signed: bool = True) -> Any:
+    """Draw correlations, or other measures of dependence, with the one scale of all pages.
+
+    Red is 1, blue -1, and what is 0 has no color; `is_signed` says whether there are values below
+    0.  Returns the image.
+    """
+    image = axes.imshow(matrix, cmap=_color_map(LESS, MORE), vmin=-1, vmax=1, rasterized=True)
+    if not is_signed:
+        image.set(cmap=_color_map(MORE), clim=(0, 1))
+    return image
+
+
+def show_counts(axes: Any, counts: Any) -> Any:
+    """Draw a table of counts: the stronger the color, the more.  Returns the image."""
+    return axes.imshow(counts, aspect="auto", cmap=_color_map(LESS), rasterized=True)
+
+
+@cache
+def _color_map(*ends: str) -> Any:
+    """Run from one color over none at all to the other; from none, if there is one color only.
+
+    What has no color shows the page, be it bright or dark.
+    """
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb
+
+    first, last = to_rgb(ends[0]), to_rgb(ends[-1])
+    below = [(0.0, (*first, 1.0)), (0.5, (*first, 0.0)), (0.5, (*last, 0.0))]
+    steps = (
+        [*below, (1.0, (*last, 1.0))]
+        if len(ends) > 1
+        else [(0.0, (*first, 0.0)), (1.0, (*first, 1.0))]
+    )
+    return LinearSegmentedColormap.from_list("dpublish", steps)
 
 
 def _limit_width(svg: str) -> str:
-    """Keep a page from blowing a small drawing up to its own width."""
+    """Keep a page from blowing a small drawing up to its own width, and a phone from the same."""
     width = re.search(r'viewBox="0 0 ([\d.]+)', svg)
-    style = "" if width is None else f' style="max-width:{_LARGEST_ZOOM * float(width[1]):.0f}px"'
+    if width is None:
+        return svg
+    most = f"{_LARGEST_ZOOM * float(width[1]):.0f}px"
+    style = f' style="max-width:{most};min-width:min(32rem,{most})"'
     return svg.replace("<svg", f"<svg{style}", 1)

@@ -18,6 +18,7 @@ from dpublish.display import Card, Display, draw, one_line
 from dpublish.errors import InvalidParameter, plain_refusals, require_count, require_positive
 from dpublish.methods.personalized.method import PersonalSettings
 from dpublish.privacy.epsilon import EpsilonLike, format_rounded, format_short, parse_epsilon
+from dpublish.privacy.neighbors import AddRemoveUnit
 from dpublish.publishing.requests import read_any_method
 from dpublish.publishing.table import predict, predict_error, read_epsilon
 
@@ -48,6 +49,8 @@ class Plan(Display):
         default=None, compare=False, repr=False
     )
     """Predicts the main figure for other epsilons, where the method has one."""
+    target: str = field(default="", compare=False, repr=False)
+    """The name of that figure among `figures`."""
 
     def __str__(self) -> str:
         return f"epsilon {format_rounded(self.epsilon)}: {self.summary}"
@@ -130,6 +133,7 @@ def plan(
         dict(expected.figures),
         chosen.neighbors(known).brief(),
         errors_at if has_target else None,
+        expected.target if has_target else "",
     )
 
 
@@ -198,6 +202,31 @@ def trade_of_bounds(
         error = expected.figures.get(expected.target)
         found.append(Trade(most, None if error is None else expected.target, error, kept))
     return found
+
+
+def find_trades(
+    method: Predicts,
+    schema: Schema,
+    epsilon: Fraction,
+    *,
+    n_records: int | None,
+    rows_per_unit: float | None = None,
+) -> list[Trade]:
+    """Set bounds side by side where rows belong to units; nothing to trade elsewhere."""
+    if schema.unit is None or not isinstance(method, Method):
+        return []
+    if hides_units(method):
+        return []
+    return trade_of_bounds(
+        method, schema, epsilon, n_records=n_records, rows_per_unit=rows_per_unit
+    )
+
+
+def hides_units(method: Predicts) -> bool:
+    """Check whether a method hides units as it is set, without a bound on their rows."""
+    if not isinstance(method, Method):
+        return True
+    return method.contribution is None and AddRemoveUnit in method.hidden
 
 
 def kept_part(most: int, rows_per_unit: float) -> float:

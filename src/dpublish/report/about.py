@@ -66,7 +66,8 @@ def what_is_learned(receipt: Receipt) -> list[Listing]:
         for prior in PRIORS
     ]
     headers = ["held likely before", "at least, after it", "at most, after it"]
-    return [Listing(headers, rows, f"How likely an attacker can hold {_claimed(claim)}.")]
+    caption = f"How likely an attacker can hold {_claimed(claim)}."
+    return [Listing(headers, rows, caption, is_folded=True)]
 
 
 def _claimed(claim: str) -> str:
@@ -87,7 +88,7 @@ def _by_level(amounts: LevelAmounts, claim: str) -> Listing:
     shown, left_out = ends(rows)
     rest = f" {left_out:,} levels between them are not shown." if left_out else ""
     caption = f"How likely an attacker can hold {_claimed(claim)}, by the level of that record."
-    return Listing(headers, shown, caption + rest)
+    return Listing(headers, shown, caption + rest, is_folded=True)
 
 
 def ends(rows: Sequence[Any], most: int = _MOST_LEVELS) -> tuple[list[Any], int]:
@@ -120,7 +121,7 @@ def how_to_cite(release: Release, title: str) -> Section:
         parts.append(f"Source: {stated['source']}.")
     unstated = [name for name in ("publisher", "license") if name not in stated]
     notes = [f"The owner states no {' and no '.join(unstated)}."] if unstated else []
-    return Section("How to cite it", [" ".join(parts)], notes=notes)
+    return Section("How to cite it", [" ".join(parts)], notes=notes, is_folded=True)
 
 
 def tell_steps(release: Release) -> str:

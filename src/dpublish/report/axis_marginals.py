@@ -1,6 +1,7 @@
 """Bar charts of the marginals of a release, one for each column, long columns in groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from dpublish.data.axis import Axis
 from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure
+from dpublish.report.words import counts_in_words
 
 _MOST_CHARTS = 8
 _MOST_BARS = 100
@@ -24,14 +26,16 @@ def marginal_figures(
         starts = np.arange(0, axis.size, step)
         labels = [axis.labels[start] for start in starts]
         groups = f", {step} leaves to a bar" if step > 1 else ""
+        shown = np.rint(np.add.reduceat(counts, starts)).astype(np.int64)
         drawing = bar_chart(
             labels,
-            np.rint(np.add.reduceat(counts, starts)).astype(np.int64),
+            shown,
             float("nan"),
             title=axis.column,
             ordered=axis.kind != "category",
         )
-        figures.append(Figure(f"{what} by {axis.column}{groups}.", drawing))
+        alt = f"{what} by {axis.column}{groups}. {counts_in_words(labels, shown)}"
+        figures.append(Figure(f"{what} by {axis.column}{groups}.", drawing, alt))
     return tell_rest(figures, len(axes) - len(figures))
 
 
@@ -41,4 +45,4 @@ def tell_rest(figures: list[Figure], left_out: int) -> list[Figure]:
         return figures
     *others, last = figures
     rest = f"{left_out} more column{'s are' if left_out > 1 else ' is'} not shown."
-    return [*others, Figure(f"{last.caption} {rest}", last.svg)]
+    return [*others, replace(last, caption=f"{last.caption} {rest}")]

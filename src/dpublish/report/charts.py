@@ -27,10 +27,18 @@ class Picture:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to an .svg file."""
-        name = 'xmlns="http://www.w3.org/2000/svg"'
-        text = self.svg if name in self.svg else self.svg.replace("<svg", f"<svg {name}", 1)
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(standalone(self.svg), encoding="utf-8")
         return Path(path)
+
+
+def standalone(svg: str) -> str:
+    """Write a drawing as a file of its own, which has to name its language.
+
+    >>> standalone('<svg role="img"></svg>')
+    '<svg xmlns="http://www.w3.org/2000/svg" role="img"></svg>'
+    """
+    name = 'xmlns="http://www.w3.org/2000/svg"'
+    return svg if name in svg else svg.replace("<svg", f"<svg {name}", 1)
 
 
 def chart_of(release: Release, which: int | str = 0) -> Any:

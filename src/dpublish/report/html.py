@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import count
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from dpublish.report.section import Section
+from dpublish.plots.inline import dark_rules, inline
+from dpublish.report.section import Figure, Section
 
-NO_PLOT = 'There is no plot: it needs Matplotlib (pip install "dpublish[plots]").'
+NO_PLOT = "There is no plot: Matplotlib is missing (run: pip install matplotlib)."
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,13 @@ class Page:
 
 def render_page(page: Page) -> str:
     """Write the page; text is escaped, drawings are taken as they are."""
-    return _template().render(page=page, Markup=Markup)
+    numbers = count(1)
+
+    def draw(figure: Figure) -> Markup:
+        label = figure.alt or figure.caption
+        return Markup(inline(figure.svg, next(numbers), label))
+
+    return _template().render(page=page, draw=draw, dark=dark_rules())
 
 
 def made_by() -> str:

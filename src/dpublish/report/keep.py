@@ -91,8 +91,8 @@ def render_keep(
                 _released(examined, who),
                 _checked(examined),
                 *_budget(examined),
-                *page.sections,
-                Section("Schema as it was used", code=[dumps_toml(release.schema)]),
+                *(replace(each, is_folded=True) for each in page.sections),
+                Section("Schema as it was used", code=[dumps_toml(release.schema)], is_folded=True),
             ],
         )
     )

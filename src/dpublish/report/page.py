@@ -85,11 +85,12 @@ def _guarantee(receipt: Receipt) -> Section:
 
 def _published(release: Release, own: Section) -> Section:
     no_charts = Markup(
-        "Charts need Matplotlib: install dpublish with the extra <code>plots</code> and run "
-        "<code>dpublish report</code> on the release folder."
+        "There are no charts, because Matplotlib is missing here: run <code>pip install "
+        "matplotlib</code>, and then <code>dpublish report</code> on the release folder."
     )
     return Section(
         "What was published",
+        own.paragraphs,
         pairs=release.summary(),
         figures=own.figures,
         listings=own.listings,
@@ -108,6 +109,7 @@ def _covered(release: Release) -> Section:
             *found.limits,
             "How many records that leaves out is not published: it would cost privacy.",
         ],
+        is_folded=True,
     )
 
 
@@ -125,7 +127,7 @@ def _accuracy(release: Release) -> Section:
 
 
 def _cost(receipt: Receipt) -> Section:
-    column = Markup('<div class="bar" style="width: {0}%" title="{0} %"></div>')
+    column = Markup('<div class="bar" style="width: {0}%"></div><span class="unseen">{0} %</span>')
     rows = [[row.name, row.epsilon, column.format(row.percent)] for row in share_rows(receipt)]
     notes = [f"Epsilon was {receipt.epsilon_read}."] if receipt.epsilon_read else []
     if receipt.ledger_entry is not None:
@@ -138,7 +140,12 @@ def _cost(receipt: Receipt) -> Section:
         )
     headers = ["share", "ε", "part of the whole"]
     whole = ["in all", format_rounded(receipt.epsilon), ""]
-    return Section("What it cost", listings=[Listing(headers, [*rows, whole])], notes=notes)
+    return Section(
+        "What it cost",
+        listings=[Listing(headers, [*rows, whole], "What each share of epsilon paid for.")],
+        notes=notes,
+        is_folded=True,
+    )
 
 
 def _settings(receipt: Receipt) -> Section:
@@ -148,6 +155,7 @@ def _settings(receipt: Receipt) -> Section:
             name.replace("_", " "): "not set" if value is None else _words(value)
             for name, value in receipt.settings.items()
         },
+        is_folded=True,
     )
 
 
@@ -159,6 +167,7 @@ def _files(release: Release, own: Section, folder: str) -> Section:
         "How to use the files",
         code=[load, own.shell] if own.shell else [load],
         notes=list(_file_notes(release, f"{folder}/" if folder else "")),
+        is_folded=True,
     )
 
 

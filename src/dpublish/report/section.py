@@ -13,7 +13,10 @@ from importlib import import_module
 from dpublish.core.released import Release
 
 _AMOUNT = r"[-+]?\d[\d,]*(\.\d+)?"
-_NUMBER = re.compile(rf"({_AMOUNT}( ±{_AMOUNT})?\*?( %)?)?|cannot run")
+_NUMBER = re.compile(rf"({_AMOUNT}( ± ?{_AMOUNT})?\*?( %)?)?|cannot run")
+_OPEN_FIGURES = 1
+_TITLE_HEADERS = 4
+_OPEN_ROWS, _OPEN_ROWS_BELOW_FIGURES = 12, 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,18 @@ class Listing:
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.headers)
         return [any(column) and all(map(_NUMBER.fullmatch, column)) for column in columns]
 
+    @property
+    def title(self) -> str:
+        """The first sentence of the caption, or else the headers: the label of a folded table.
+
+        >>> Listing(["a"], [], "The cells. Some are hidden.").title
+        'The cells'
+        """
+        said = self.caption.partition(". ")[0].rstrip(".")
+        names = [header for header in self.headers if header]
+        rest = ", …" if len(names) > _TITLE_HEADERS else ""
+        return said or f"Table: {', '.join(names[:_TITLE_HEADERS])}{rest}"
+
 
 @dataclass(frozen=True)
 class Section:
@@ -62,6 +77,7 @@ class Section:
         notes: Text in small print.
         python: Of a release: a few lines of Python that use it.
         shell: Of a release: a few commands that use it.
+        is_folded: Whether only the heading is seen until a reader opens the section.
     """
 
     heading: str = ""
@@ -75,6 +91,23 @@ class Section:
     notes: Sequence[str] = ()
     python: str = ""
     shell: str = ""
+    is_folded: bool = False
+
+    @property
+    def open_figures(self) -> Sequence[Figure]:
+        """The drawings that are seen at once."""
+        return self.figures[:_OPEN_FIGURES]
+
+    @property
+    def folded_figures(self) -> Sequence[Figure]:
+        """The drawings that a reader has to open."""
+        return self.figures[_OPEN_FIGURES:]
+
+    def folds(self, listing: Listing) -> bool:
+        """Return whether a reader has to open a table: all but a short first one."""
+        most = _OPEN_ROWS_BELOW_FIGURES if self.figures else _OPEN_ROWS
+        is_first = listing is self.listings[0]
+        return listing.is_folded or not is_first or len(listing.rows) > most
 
 
 def section_of(release: Release, *, with_charts: bool = True) -> Section:

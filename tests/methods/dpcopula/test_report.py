@@ -14,8 +14,8 @@ from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.report import section
 from dpublish.methods.marginals.noisy_marginal import NoisyMarginal
 from dpublish.plots import charts, comparisons
-from dpublish.plots.charts import correlation_map
-from dpublish.plots.style import show_correlations
+from dpublish.plots.charts import correlation_map, dependence_map
+from dpublish.plots.style import show_dependence
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import seeded
@@ -92,16 +92,23 @@ def test_both_pages_use_one_scale_of_colors(monkeypatch):
     pytest.importorskip("matplotlib")
     scales = []
 
-    def watch(axes, matrix):
-        image = show_correlations(axes, matrix)
-        scales.append((image.get_cmap().name, image.get_clim()))
+    def watch(axes, matrix, **signs):
+        image = show_dependence(axes, matrix, **signs)
+        colors = image.get_cmap()(image.norm(np.array([0.25, 1.0]))).round(3).tolist()
+        scales.append((colors, image.get_clim()))
         return image
 
-    monkeypatch.setattr(charts, "show_correlations", watch)
-    monkeypatch.setattr(comparisons, "show_correlations", watch)
+    monkeypatch.setattr(charts, "show_dependence", watch)
+    monkeypatch.setattr(comparisons, "show_dependence", watch)
     correlation_map(["a", "b"], np.eye(2))
     comparisons.draw_associations(["a", "b"], np.eye(2), np.eye(2))
-    assert scales == [("RdBu_r", (-1, 1))] * 3
+    dependence_map(["a", "b"], np.eye(2), measure="Cramer's V")
+    assert [limits for _, limits in scales] == [(-1, 1)] * 3 + [(0, 1)]
+    for (pale, strong), _ in scales:
+        assert pale == pytest.approx(scales[0][0][0], abs=0.02), "0.25 looks the same everywhere"
+        assert strong == scales[0][0][1]
+        assert (pale[:3], strong[3]) == (strong[:3], 1.0)
+        assert pale[3] == pytest.approx(0.25, abs=0.01)
 
 
 def test_only_the_first_forty_marginals_are_drawn():

@@ -110,7 +110,7 @@ def test_without_predictors_all_get_the_majority_class():
     release = dense(axes=(RISK.axis(),), cells=np.arange(3), counts=np.array([3, 9, 4]))
     assert release.predict(rows((1, "State"), (2, "None"))).to_pylist() == ["middle"] * 2
     assert release.summary()["from"] == "no column; 1 cells"
-    assert section(release, False).listings[1].rows == [["16", "middle"]]
+    assert section(release, False).listings[-1].rows == [["anything", "middle", "16", "9"]]
 
 
 def test_a_class_of_missing_values_is_predicted_as_null():
@@ -241,16 +241,21 @@ def test_facts_that_do_not_fit_are_refused(tamper):
         LabeledHistogramRelease.from_parts(metadata=metadata, **parts)
 
 
-def test_the_section_shows_classes_marginals_and_the_largest_groups():
+def test_the_section_shows_classes_marginals_and_rules():
     shown = section(dense(), True)
     assert len(shown.figures) == 3
-    classes, largest = shown.listings
+    accuracy, classes, rules = shown.listings
+    right = sum(COUNTS.reshape(-1, 3).max(axis=1))
+    assert accuracy.rows[0][1] == f"{100 * right / COUNTS.sum():.1f} %"
     assert [row[0] for row in classes.rows] == ["low", "middle", "high"]
     assert [bool(row[2]) for row in classes.rows] == [False, False, True]
-    assert largest.headers[:3] == ["age", "work", "noisy count"]
-    assert largest.rows[0] == ["50..99", "None", "63", "high"]
-    assert largest.rows[1] == ["0..49", "Paid", "54", "low"]
-    assert len(largest.rows) == 6
+    assert rules.headers == ["if", "then risk is", "noisy count", "of that class"]
+    first, second = rules.rows[:2]
+    assert first[:3] == ["age is 50..99 and work is None", "high", "63"]
+    assert second[:3] == ["age is 0..49 and work is Paid", "low", "54"]
+    assert len(rules.rows) == 6
+    assert "all 6 of them" in rules.caption
+    assert "Where no rule fits, risk is high" in rules.caption
     assert section(dense(), False).figures == ()
 
 

@@ -62,7 +62,7 @@ def test_centers_stand_where_they_are_with_the_second_column_upwards():
 
 def test_cells_with_a_positive_count_are_shaded_behind_the_centers():
     release = with_grid(publish(2), (4, 5))
-    (figure,) = section(release, True).figures
+    figure, _ = section(release, True).figures
     assert shades(figure) == np.count_nonzero(release.synopsis.counts > 0)
     assert figure.svg.index("fill-opacity") < figure.svg.index("<circle")
     assert "over the noisy grid" in figure.caption
@@ -85,7 +85,7 @@ def test_a_shade_stands_where_its_cell_is():
 def test_fine_grids_are_drawn_coarser(sizes):
     counts = np.ones(int(np.prod(sizes)), dtype=np.int64)
     release = replace(publish(2), synopsis=GridSynopsis(sizes, counts, Fraction(1)))
-    (figure,) = section(release, True).figures
+    figure, _ = section(release, True).figures
     assert shades(figure) <= 64 * 64
     areas = re.findall(r'width="([\d.]+)" height="([\d.]+)" fill-opacity', figure.svg)
     assert sum(float(w) * float(h) for w, h in areas) == pytest.approx(160_000, rel=0.02)
@@ -93,7 +93,9 @@ def test_fine_grids_are_drawn_coarser(sizes):
 
 def test_grids_of_one_and_of_many_columns_are_drawn_too():
     assert shades(section(with_grid(publish(1), (9,)), True).figures[0]) > 0
-    assert all(shades(f) > 0 for f in section(with_grid(publish(4), (2, 3, 1, 2)), True).figures)
+    *planes, sizes = section(with_grid(publish(4), (2, 3, 1, 2)), True).figures
+    assert all(shades(figure) > 0 for figure in planes)
+    assert "Records of each cluster" in sizes.caption
 
 
 def test_the_columns_where_centers_differ_most_are_drawn():
@@ -138,3 +140,31 @@ def test_other_releases_show_nothing_here():
     table = open_table(pa.table({"sex": ["F"]}), schema)
     shown = section(method.release(table, budget=Budget.seeded(1), rng=seeded(1)), True)
     assert (shown.figures, shown.listings) == ((), ())
+
+
+def test_sizes_of_clusters_are_drawn_with_intervals_and_doubtful_ones_are_marked():
+    counts = np.zeros(100, dtype=np.int64)
+    counts[:3] = 500
+    grid = GridSynopsis((10, 10), counts, Fraction(1))
+    release = replace(publish(2), centers=np.array([[0.5, 1.0], [9.0, 9.0]]), synopsis=grid)
+    *_, sizes = section(release, True).figures
+    assert [each.may_be_noise for each in release.cluster_sizes] == [False, True]
+    assert ">1 (may be noise)<" in sizes.svg
+    assert ">0<" in sizes.svg
+    assert "0: 1,500, 1 (may be noise): 0 records" in sizes.alt
+    (listing,) = section(release, False).listings
+    assert listing.headers[-2:] == ["records", "note"]
+    assert [row[-1] for row in listing.rows] == ["", "may be noise"]
+    clear = replace(release, centers=release.centers[:1])
+    assert section(clear, False).listings[0].headers[-1] == "records"
+
+
+def test_a_tree_of_marginals_is_drawn():
+    rows = pa.table({name: np.linspace(0, 10, 200) for name in "abcd"})
+    schema = Schema(tuple(column(name, "numeric", bounds=[0, 10]) for name in "abcd"))
+    method = make_method("kmeans", {"n_clusters": 2})
+    release = method.release(open_table(rows, schema), budget=Budget.seeded(5), rng=seeded(2))
+    drawn = section(release, True).figures[-1]
+    assert "counted together" in drawn.caption
+    assert drawn.svg.count("<rect") == 4
+    assert "marker" not in drawn.svg

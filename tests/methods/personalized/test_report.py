@@ -43,7 +43,7 @@ def test_bars_show_which_part_of_each_level_is_spent():
 
 def test_parts_and_pictures_are_shown():
     shown = section(make(), True)
-    assert "dark is spent here" in shown.figures[0].caption
+    assert "the stronger color is spent here" in shown.figures[0].caption
     assert "Part 1, levels 0.1 and 1" in shown.figures[1].caption
     assert section(make(), False).figures == ()
     assert [len(row) for row in shown.listings[0].rows] == [len(shown.listings[0].headers)]

@@ -244,6 +244,6 @@ def test_the_report_lists_what_depends_on_what():
         "work (2), income (3)",
         "age (2), income (3)",
     ]
-    assert len(shown.figures) == 4
+    assert len(shown.figures) == 5
     assert "predict" in shown.python
     assert "predict" not in section(network(target=None), with_charts=False).python

@@ -47,7 +47,10 @@ def with_refinements(count, axis):
 
 def test_the_grid_is_shown_as_any_labeled_histogram():
     release = publish(0)
-    assert section(release, True) == labeled_section(release, True)
+    shown, plain = section(release, True), labeled_section(release, True)
+    assert shown.figures == plain.figures
+    assert [each.headers for each in shown.listings] == [each.headers for each in plain.listings]
+    assert not shown.paragraphs
     assert section(release, False).figures == ()
 
 
@@ -86,3 +89,33 @@ def test_other_releases_show_nothing_here(with_charts):
     release = method.release(open_table(ROWS, SCHEMA), budget=Budget.seeded(1), rng=seeded(1))
     shown = section(release, with_charts)
     assert (shown.figures, shown.listings, shown.python) == ((), (), "")
+
+
+def test_rules_say_what_is_predicted_and_accuracy_is_bounded_by_the_grid():
+    release = publish(0)
+    accuracy, _, rules = section(release, False).listings
+    assert [row[0] for row in accuracy.rows] == ["the rules of this release", "always low"]
+    for row in accuracy.rows:
+        middle, low, high = (float(part.removesuffix(" %")) for part in row[1:])
+        assert 0 <= low <= middle <= high <= 100
+    assert rules.headers == ["if", "then risk is", "noisy count", "of that class"]
+    for condition, label, count, agreeing in rules.rows:
+        said = dict(part.split(" is ", 1) for part in condition.split(" and ") if " is " in part)
+        cell = {
+            axis.column: axis.labels.index(said.get(axis.column, axis.labels[0]))
+            for axis in release.predictors
+        }
+        index = 0
+        for axis in release.predictors:
+            index = index * axis.size + cell[axis.column]
+        counts = release.counts.reshape(-1, 2)[index]
+        scores = release.scores.reshape(-1, 2)[index]
+        assert label == release.classes.labels[int(scores.argmax())]
+        assert count == f"{counts.sum():,}"
+        assert agreeing == f"{counts[scores.argmax()]:,}"
+
+
+def test_a_page_with_refinements_says_that_accuracy_is_that_of_the_grid():
+    shown = section(with_refinements(1, SCHEMA["age"].axis()), False)
+    assert "those of the grid" in shown.paragraphs[0]
+    assert "those of the grid" in render_report(with_refinements(1, SCHEMA["age"].axis()))

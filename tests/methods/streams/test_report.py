@@ -1,14 +1,16 @@
 """The page of a stream: what was published when, what of the budget is used, what changed."""
 
-import numpy as np
+import re
+
 import pytest
 
+from dpublish.core.answer import Answer
 from dpublish.methods.streams import report as histogram_stream
 from dpublish.methods.streams.folder import load_stream
 from dpublish.methods.streams.per_snapshot import PerSnapshot
 from dpublish.methods.streams.released import StreamRelease
 from dpublish.methods.streams.report import section
-from dpublish.plots.charts import INK, course_chart
+from dpublish.plots.charts import band_chart, course_chart
 from dpublish.publishing.streams.operator import StreamOperator
 from dpublish.report.page import render_report
 from stream_world import METHOD, SCHEMA, arguments, make_ledger, rows
@@ -69,18 +71,33 @@ def test_the_budget_is_drawn_to_scale(tmp_path):
     assert [round(height / heights[0]) for height in heights] == [1, 2, 3, 4, 4]
 
 
-def test_counts_over_time_are_drawn_to_scale_and_fresh_ones_are_dark(tmp_path, monkeypatch):
+def test_counts_over_time_are_drawn_to_scale_with_their_intervals(tmp_path, monkeypatch):
     stream = published(tmp_path, PerSnapshot(columns=("hour",), horizon=4), ["a", "b", "c", "d"])
-    told = {"a": 10.0, "b": 40.0, "c": -5.0, "d": 20.0}
+    told = {
+        "a": Answer(10.0, 0.0, 20.0, 0.95),
+        "b": Answer(40.0, 30.0, 50.0, 0.95),
+        "c": Answer(-5.0, 0.0, 5.0, 0.95),
+        "d": Answer(20.0, None, None, 0.95),
+    }
+    monkeypatch.setattr(StreamRelease, "count", lambda _, time: told[time])
+    figure = figure_about(stream, "count of all bins over time")
+    downs = [float(found) for found in re.findall(r'cy="([\d.]+)"', figure.svg)]
+    floor = downs[2]  # a count below 0 is drawn as none
+    assert [round((floor - down) / (floor - downs[0]), 1) for down in downs] == [1, 4, 0, 2]
+    band = re.search(r'<path d="([^"]+)" fill="#', figure.svg)[1]
+    assert band.count("M") == 3, "there is no band where no interval is known"
+    ends = re.findall(r"M[\d.]+ ([\d.]+)h[\d.]+V([\d.]+)", band)
+    heights = [floor - float(top) for top, _ in ends]
+    assert [round(height / heights[0], 2) for height in heights] == [1, 2.5, 0.25]
+    assert "95 % confidence interval" in figure.caption
+    assert "a: 10, b: 40, c: 0, d: 20" in figure.alt
 
-    def at(stream, time=None):
-        return np.full(stream.shape, told[time or "d"] / stream.size)
 
-    monkeypatch.setattr(StreamRelease, "at", at)
-    svg = figure_about(stream, "count of all bins over time").svg
-    drawn = column_heights(svg)
-    assert np.array(drawn) / max(drawn) == pytest.approx([1 / 4, 1, 1 / 2], abs=0.01)
-    assert svg.count(INK) == 3, "a count below 0 is drawn as none"
+def test_steps_that_repeat_an_estimate_have_neither_dot_nor_band():
+    svg = band_chart([3, 3], [(2, 4), None], marked=[True, False], ends=("<a>", "b"))
+    assert svg.count("<circle") == 1
+    assert svg.count("h") > svg.count("h-")
+    assert "<a>" not in svg
 
 
 def test_counts_of_long_streams_are_drawn_at_some_steps_and_lost_steps_are_left_out(

@@ -50,7 +50,18 @@ def test_boxes_of_children_fill_their_parent():
 
 def test_the_report_lists_the_rules_and_draws_the_boxes():
     shown = section(tree(), True)
-    assert ["age < 30", ""] in [list(row) for row in shown.listings[0].rows]
+    assert ["age < 30", ""] in [list(row) for row in shown.listings[-1].rows]
     assert "<rect" in shown.figures[0].svg
     assert "<high>" not in shown.figures[0].svg  # names are escaped
     assert section(tree(), False).figures == ()
+
+
+def test_accuracy_is_that_of_the_noisy_counts_with_bounds():
+    accuracy = section(tree(), False).listings[0]
+    right, total = 50 + 9 + 12 + 4, 51 + 10 + 10 + 8
+    assert accuracy.rows[0][1] == f"{100 * right / total:.1f} %"
+    assert accuracy.rows[1][:2] == ["always low", f"{100 * 61 / total:.1f} %"]
+    only = DecisionTreeRelease(
+        receipt=tree().receipt, schema=SCHEMA, target="risk", label=1, branches={}
+    )
+    assert len(section(only, False).listings) == 1, "a class without counts has no accuracy"

@@ -12,6 +12,7 @@ from dpublish.data.query.language import quote
 from dpublish.methods.dpcopula.released import DPCopulaRelease
 from dpublish.methods.dpcopula.released_cells import CellCopulasRelease
 from dpublish.methods.dpcopula.released_hybrid import DPCopulaHybridRelease
+from dpublish.methods.privbayes.report import network_figures
 from dpublish.plots.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.axis_marginals import marginal_figures, tell_rest
 from dpublish.report.section import Figure, Listing, Section
@@ -141,7 +142,7 @@ def _mixed_figures(release: DPCopulaHybridRelease) -> list[Figure]:
     if release.numbers.ordered:
         drawing = correlation_map(release.numbers.ordered, release.numbers.matrix)
         figures.append(Figure("Correlations of the normal variables behind the numbers.", drawing))
-    return figures
+    return [*figures, *network_figures(release.network.nodes)]
 
 
 def _dependences(release: DPCopulaHybridRelease) -> Listing:

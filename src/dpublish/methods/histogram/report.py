@@ -11,7 +11,10 @@ from dpublish.data.axis import Axis
 from dpublish.data.query.language import quote
 from dpublish.methods.histogram.released import HistogramRelease, LabeledHistogramRelease
 from dpublish.plots.charts import bar_chart, grouped_bar_chart, heat_map
+from dpublish.report.predictions import accuracy_listing, describe_rules
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import cells_in_words, counts_in_words
+from dpublish.types import IntArray
 
 _MAX_MARGINALS = 8
 _MAX_PAIRS = 3
@@ -64,7 +67,9 @@ def _marginals(release: HistogramRelease) -> list[Figure]:
             title=axis.column,
             ordered=axis.is_ordered,
         )
-        figures.append(Figure(f"Noisy counts by {axis.column}{intervals}.", drawing))
+        caption = f"Noisy counts by {axis.column}{intervals}."
+        alt = f"{caption} {counts_in_words(marginal.labels, marginal.counts)}"
+        figures.append(Figure(caption, drawing, alt))
     return figures
 
 
@@ -83,7 +88,9 @@ def _pairs(release: HistogramRelease) -> list[Figure]:
             row_title=first.column,
             column_title=second.column,
         )
-        figures.append(Figure(f"Noisy counts by {first.column} and {second.column}.", drawing))
+        caption = f"Noisy counts by {first.column} and {second.column}; stronger color: more."
+        alt = f"{caption} {cells_in_words(first.labels, second.labels, counts)}"
+        figures.append(Figure(caption, drawing, alt))
     return figures
 
 
@@ -111,9 +118,23 @@ def labeled_section(release: Release, with_charts: bool) -> Section:
     """Show a labeled histogram."""
     if not isinstance(release, LabeledHistogramRelease):
         return Section()
+    groups = np.unique(release.cells // release.classes.size)
+    return classifier_section(release, with_charts, release.winners_of(groups))
+
+
+def classifier_section(
+    release: LabeledHistogramRelease, with_charts: bool, predicted: IntArray
+) -> Section:
+    """Show a labeled histogram that predicts a class in each of its groups of records."""
+    listings = [_classes(release), _rules(release, predicted)]
+    if release.threshold is None:
+        counts = release.counts.reshape(-1, release.classes.size)
+        rates = [float(release.noise_rate)] * len(counts)
+        accuracy = accuracy_listing(counts, predicted, rates, release.classes.labels)
+        listings = [accuracy, *listings] if accuracy is not None else listings
     return Section(
         figures=[_class_chart(release), *_marginals_by_class(release)] if with_charts else (),
-        listings=[_classes(release), _largest_groups(release)],
+        listings=listings,
         python="release.predict(rows)  # rows: any Arrow-compatible object, such as a pandas frame"
         "\nrelease.rows(1000).to_pandas()  # synthetic rows to train on",
         shell="dpublish predict RELEASE rows.csv -o predicted.csv\n"
@@ -131,7 +152,9 @@ def _class_chart(release: LabeledHistogramRelease) -> Figure:
         title=release.classes.column,
         ordered=False,
     )
-    return Figure(f"Noisy counts by class{_intervals(marginal.half_width)}.", drawing)
+    caption = f"Noisy counts by class{_intervals(marginal.half_width)}."
+    alt = f"{caption} {counts_in_words(marginal.labels[shown], marginal.counts[shown])}"
+    return Figure(caption, drawing, alt)
 
 
 def _intervals(half_width: float) -> str:
@@ -182,30 +205,37 @@ def _classes(release: LabeledHistogramRelease) -> Listing:
     )
 
 
-def _largest_groups(release: LabeledHistogramRelease) -> Listing:
-    """List the groups of records, by predictors, with the most noisy counts."""
+def _rules(release: LabeledHistogramRelease, predicted: IntArray) -> Listing:
+    """List the groups of records with the most noisy counts, and what is predicted there."""
     groups, which = np.unique(release.cells // release.classes.size, return_inverse=True)
-    sizes = np.zeros(groups.size, dtype=np.int64)
-    np.add.at(sizes, which, release.counts)
-    order = np.argsort(-sizes, kind="stable")[:_MAX_LISTED]
+    sizes = np.zeros((groups.size, release.classes.size), dtype=np.int64)
+    np.add.at(sizes, (which, release.cells % release.classes.size), release.counts)
+    order = np.argsort(-sizes.sum(axis=1), kind="stable")[:_MAX_LISTED]
     shape = release.shape[:-1]
     indices = np.unravel_index(groups[order], shape) if shape else ()
-    predicted = release.winners_of(groups[order])
     rows = [
         [
-            *(
-                axis.labels[index[k]]
-                for axis, index in zip(release.predictors, indices, strict=True)
-            ),
-            f"{sizes[group]:,}",
-            release.classes.labels[predicted[k]],
+            _condition(release, [int(index[k]) for index in indices]),
+            release.classes.labels[predicted[group]],
+            f"{sizes[group].sum():,}",
+            f"{sizes[group, predicted[group]]:,}",
         ]
-        for k, group in enumerate(order)
+        for k, group in enumerate(order.tolist())
     ]
-    headers = [axis.column for axis in release.predictors]
+    target = release.classes.column
     return Listing(
-        headers=[*headers, "noisy count", f"highest count: {release.classes.column}"],
+        headers=["if", f"then {target} is", "noisy count", "of that class"],
         rows=rows,
-        caption=f"The {len(rows)} largest of {groups.size:,} published groups of records, and the "
-        "class with the highest noisy count in each.",
+        caption=f"{describe_rules(len(rows), groups.size)} Where no rule fits, {target} is "
+        f"{release.classes.labels[release.most_frequent]}.",
     )
+
+
+def _condition(release: LabeledHistogramRelease, cells: list[int]) -> str:
+    """Write what the records of a group have in common."""
+    said = [
+        f"{axis.column} is {axis.labels[cell]}"
+        for axis, cell in zip(release.predictors, cells, strict=True)
+        if axis.size > 1
+    ]
+    return " and ".join(said) or "anything"

@@ -6,7 +6,7 @@ and Application in Color Image Segmentation", ICAPRDT 1999.
 """
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
 from scipy.spatial.distance import pdist
@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist
 from dpublish.errors import InvalidParameter, require_count
 from dpublish.methods.kmeans.method import MOST_CLUSTERS, require_at_most
 from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.plots.comparisons import Layout, Line, Panel, small_multiples
 from dpublish.randomness import plain_generator
 from dpublish.types import FloatArray
 
@@ -65,6 +66,26 @@ def judge_clusters(
 def best_of(found: Sequence[Validity]) -> Validity:
     """Return the number of clusters with the least validity, the fewest of equals."""
     return min(found, key=lambda one: (one.ratio, one.n_clusters))
+
+
+def draw_validity(found: Sequence[Validity], chosen: int | None = None) -> str | None:
+    """Draw the validity over the number of clusters, as SVG; None without Matplotlib.
+
+    `chosen` is a number of clusters to mark.
+    """
+    shown = [one for one in found if isfinite(one.ratio)]
+    lines = [_line("validity", shown)]
+    if marked := [one for one in shown if one.n_clusters == chosen]:
+        lines.append(_line(f"{chosen} clusters", marked))
+    step = -(-len(found) // 16)
+    ticks = [float(one.n_clusters) for one in found[::step]]
+    layout = Layout("number of clusters", "within / between", ticks, width=6.0, height=2.9)
+    return small_multiples([Panel("Validity: the smallest is best", lines)], layout)
+
+
+def _line(label: str, shown: Sequence[Validity]) -> Line:
+    numbers = [float(one.n_clusters) for one in shown]
+    return Line(label, numbers, [one.ratio for one in shown], [0.0] * len(shown), is_ours=True)
 
 
 def _least_distance(centers: FloatArray) -> float:

@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.kmeans.clustering import ClusterSize
-from dpublish.methods.kmeans.released import KMeansRelease
+from dpublish.methods.kmeans.released import KMeansRelease, TreeKMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
-from dpublish.plots.charts import GRID, INK
+from dpublish.plots.charts import interval_chart
+from dpublish.plots.networks import MOST_NODES, network
+from dpublish.plots.style import GRID, INK, PAGE
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import counts_in_words, network_in_words
 
 _MAX_COLUMNS = 3
 _MAX_SHADES = 64
 _MAX_LISTED = 100
+_MAX_SIZES = 40
 _SIDE, _STRIP, _LEFT, _BOTTOM, _MARGINAL = 400.0, 60.0, 90.0, 40.0, 10.0
 _DOT = "#c0392b"
 _ABOUT_SIZES = (
@@ -37,7 +41,7 @@ def section(release: Release, with_charts: bool) -> Section:
         shell = "dpublish choose-k RELEASE --from 2 --to 16\ndpublish rows RELEASE -n 1000"
         shell += " -o rows.csv"
     return Section(
-        figures=_figures(release) if with_charts else (),
+        figures=[*_figures(release), *_sizes(release), *_tree(release)] if with_charts else (),
         listings=[_list_centers(release)],
         python=python,
         shell=shell,
@@ -47,11 +51,18 @@ def section(release: Release, with_charts: bool) -> Section:
 def _list_centers(release: KMeansRelease) -> Listing:
     shown = release.centers[:_MAX_LISTED]
     sizes = release.cluster_sizes
+    about: tuple[str, ...] = ("records", "note") if sizes else ()
+    if not any(size.may_be_noise for size in sizes or ()):
+        about = about[:1]
     caption = "The centers, in the units of their columns" + (
         "." if len(shown) == release.clusters else f"; the first {len(shown):,}."
     )
     return Listing(
-        headers=["cluster", *release.box.names, *(("records", "") if sizes else ())],
+        headers=[
+            "cluster",
+            *release.box.names,
+            *(("records", "note")[: len(about)] if sizes else ()),
+        ],
         rows=[
             [
                 str(number),
@@ -59,7 +70,7 @@ def _list_centers(release: KMeansRelease) -> Listing:
                     column.show(value, 7)
                     for column, value in zip(release.box.columns, center, strict=True)
                 ),
-                *(_size_cells(sizes[number]) if sizes else ()),
+                *(_size_cells(sizes[number])[: len(about)] if sizes else ()),
             ]
             for number, center in enumerate(shown)
         ],
@@ -98,7 +109,7 @@ def _figures(release: KMeansRelease) -> list[Figure]:
         number for number, size in enumerate(release.cluster_sizes or ()) if size.may_be_noise
     )
     points = (box.scale(release.centers) + 1) / 2
-    over = "" if release.synopsis is None else " over the noisy grid (darker: more records)"
+    over = "" if release.synopsis is None else " over the noisy grid (stronger color: more records)"
     if box.dimensions == 1:
         shades = None if release.synopsis is None else release.synopsis.counts[:, None]
         strip = _Side(None, np.full(release.clusters, 0.5), _STRIP)
@@ -115,6 +126,40 @@ def _figures(release: KMeansRelease) -> list[Figure]:
     return figures
 
 
+def _sizes(release: KMeansRelease) -> list[Figure]:
+    """Draw how many records each cluster has, as far as a grid tells."""
+    sizes = (release.cluster_sizes or ())[:_MAX_SIZES]
+    if not sizes:
+        return []
+    names = [
+        f"{number}{' (may be noise)' if size.may_be_noise else ''}"
+        for number, size in enumerate(sizes)
+    ]
+    drawing = interval_chart(
+        names,
+        [size.records for size in sizes],
+        [(max(s.records - s.half_width, 0.0), s.records + s.half_width) for s in sizes],
+        title="records of each cluster",
+    )
+    caption = "Records of each cluster with 95 % intervals of the noise of the cells that stand out"
+    rest = "" if len(sizes) == release.clusters else f"; the first {len(sizes)}"
+    alt = f"{caption}{rest}. {counts_in_words(names, [size.records for size in sizes])}"
+    return [Figure(f"{caption}{rest}.", drawing, alt)]
+
+
+def _tree(release: KMeansRelease) -> list[Figure]:
+    """Draw which pairs of columns were counted, if they make a tree."""
+    if not isinstance(release, TreeKMeansRelease) or not 1 < release.box.dimensions <= MOST_NODES:
+        return []
+    names, tree = release.box.names, release.tree
+    parents: dict[str, list[str]] = {names[tree.order[0]]: []}
+    for column, above in zip(tree.order[1:], tree.parents[1:], strict=True):
+        parents[names[column]] = [names[above]]
+    caption = "The tree of marginals: columns that are joined were counted together."
+    drawing = network(parents, is_directed=False)
+    return [Figure(caption, drawing, f"{caption} {network_in_words(parents)}")]
+
+
 def _plane(grid: GridSynopsis | None, first: int, second: int) -> NDArray[np.int64] | None:
     return None if grid is None else grid.plane(first, second)
 
@@ -127,9 +172,9 @@ def _draw(
     height = up.length + _BOTTOM + _MARGINAL
     head = (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
-        f'style="max-width:{width:.0f}px">'
+        f'style="max-width:{0.85 * width:.0f}px;min-width:22rem">'
         f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
-        f'<rect width="{across.length:.0f}" height="{up.length:.0f}" fill="white" '
+        f'<rect width="{across.length:.0f}" height="{up.length:.0f}" fill="none" '
         f'stroke="{GRID}"/>'
     )
     shades = "" if counts is None else _shade(counts, across.length, up.length)
@@ -141,7 +186,7 @@ def _draw(
 
 
 def _dot(number: int, x: float, y: float, is_hollow: bool) -> str:
-    colors = ("white", _DOT) if is_hollow else (_DOT, "white")
+    colors = (PAGE, _DOT) if is_hollow else (_DOT, PAGE)
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colors[0]}" stroke="{colors[1]}"/>'
         f'<text x="{x + 6:.1f}" y="{y - 4:.1f}" font-size="9">{number}</text>'
@@ -175,7 +220,7 @@ def _shade(counts: NDArray[np.int64], width: float, height: float) -> str:
         f'height="{y[j + 1] - y[j]:.1f}" fill-opacity="{coarse[i, j] / most:.2f}"/>'
         for i, j in np.argwhere(coarse > 0)
     )
-    return f'<g fill="{INK}">{cells}</g>'
+    return f'<g fill="{INK}" shape-rendering="crispEdges">{cells}</g>'
 
 
 def _cuts(size: int) -> NDArray[np.int64]:

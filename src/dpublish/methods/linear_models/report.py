@@ -10,11 +10,11 @@ from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.features import INTERCEPT
 from dpublish.methods.linear_models.released import MODELS, LinearModelRelease
-from dpublish.plots.charts import GRID, INK, PALE
+from dpublish.plots.style import GRID, INK, PALE, TEXT, WHISKER
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_BARS, _MAX_CHARTS, _MAX_ROWS = 20, 6, 300
-_WIDTH, _LABELS, _LINE = 720.0, 220.0, 20.0
+_WIDTH, _LABELS, _LINE = 720.0, 220.0, 17.0
 _LONGEST = 34
 _DEVIATIONS = 2.12  # hold 95 % of Laplace noise, and more of noise that is nearer to normal
 
@@ -124,12 +124,12 @@ def _draw_bar(bar: _Bar, top: float, middle: float, scale: float) -> str:
         f'<rect x="{left:.1f}" y="{top + 3:.1f}" width="{width:.1f}" height="{_LINE - 6:.1f}" '
         f'fill="{PALE}" stroke="{INK}" stroke-width="0.6"/>'
         f'<text x="{end + edge * (bar.half_width * scale + 4):.1f}" y="{line + 4:.1f}" '
-        f'text-anchor="{side}" fill="#555555">{format_number(bar.weight, 3)}</text>'
+        f'text-anchor="{side}" fill="{TEXT}">{format_number(bar.weight, 3)}</text>'
     )
     if bar.half_width:
         low, high = end - bar.half_width * scale, end + bar.half_width * scale
         drawn += (
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{line:.1f}" y2="{line:.1f}" '
-            'stroke="#333333"/>'
+            f'stroke="{WHISKER}"/>'
         )
     return drawn

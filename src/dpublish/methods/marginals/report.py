@@ -12,6 +12,7 @@ from dpublish.methods.marginals.released import MarginalsRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import counts_in_words
 from dpublish.types import FloatArray
 
 _MAX_CHARTS = 40
@@ -61,14 +62,17 @@ def draw_marginal(axis: Axis, marginal: NoisyMarginal) -> Figure:
         weights = _run(axis.size, 1)
     width = marginal.half_width(weights, 0.95)
     interval = "" if width is None else ", with 95 % confidence intervals"
+    shown = np.rint(counts).astype(np.int64)
     drawing = bar_chart(
         labels,
-        np.rint(counts).astype(np.int64),
+        shown,
         float("nan") if width is None else width,
         title=axis.column,
         ordered=ordered,
     )
-    return Figure(f"{what}{interval}.", drawing)
+    return Figure(
+        f"{what}{interval}.", drawing, f"{what}{interval}. {counts_in_words(labels, shown)}"
+    )
 
 
 def _run(size: int, length: int) -> FloatArray:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 
@@ -36,8 +37,8 @@ def section(release: Release, with_charts: bool) -> Section:
 def _levels(release: PersonalizedRelease) -> Figure:
     pairs = _some(release.receipt.personal)
     caption = (
-        "How much of each level this release uses: dark is spent here, pale is the rest of what "
-        "people of the level accept in all."
+        "How much of each level this release uses: the stronger color is spent here, the paler "
+        "is the rest of what people of the level accept in all."
     )
     if len(pairs) < len(release.receipt.personal):
         caption += f" {len(pairs)} of {len(release.receipt.personal):,} levels are shown."
@@ -66,7 +67,7 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
     height = len(pairs) * _LINE + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
-        f'font-size="12" font-family="sans-serif" fill="#333">{"".join(lines)}</svg>'
+        f'font-size="12" font-family="sans-serif">{"".join(lines)}</svg>'
     )
 
 
@@ -105,7 +106,7 @@ def _parts(release: PersonalizedRelease) -> list[Figure]:
         shown = part.in_records(release.records_each[number])
         for figure in section_of(shown).figures[:_FIGURES_EACH]:
             caption = f"Part {number + 1}, {part.level_names}: {figure.caption}"
-            figures.append(Figure(caption, figure.svg))
+            figures.append(replace(figure, caption=caption))
     return figures
 
 

@@ -3,21 +3,27 @@
 from dataclasses import replace
 
 from dpublish.core.released import Release
-from dpublish.methods.histogram.report import labeled_section
+from dpublish.methods.histogram.report import classifier_section
 from dpublish.methods.privpfc.released import PrivPfCRelease
 from dpublish.methods.privpfc.score_card import STEP
 from dpublish.report.section import Listing, Section
 
 _MAX_CELLS = 40
+_REFINED = (
+    "Rules and accuracy below are those of the grid. Refinements change some of its predictions, "
+    "usually for the better; no published count tells how many of these are right."
+)
 
 
 def section(release: Release, with_charts: bool) -> Section:
     """Show a grid classifier."""
     if not isinstance(release, PrivPfCRelease):
         return Section()
-    grid = labeled_section(release, with_charts)
+    predicted = release.card.terms[0].scores.argmax(axis=1)
+    grid = classifier_section(release, with_charts, predicted)
     listings = [_listing(release, number) for number in range(len(release.refinements))]
-    return replace(grid, listings=[*grid.listings, *listings])
+    said = [_REFINED] if listings else []
+    return replace(grid, paragraphs=said, listings=[*grid.listings, *listings])
 
 
 def _listing(release: PrivPfCRelease, number: int) -> Listing:

@@ -14,6 +14,7 @@ from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.plots.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import counts_in_words
 
 _MAX_MARGINALS = 8
 _MAX_BARS = 40
@@ -50,14 +51,16 @@ def _marginals(release: SpatialRelease) -> list[Figure]:
     for axis in release.axes[:_MAX_MARGINALS]:
         ends = _range_ends(axis)[:, None]
         counts = release.count_boxes([axis.column], ends[:-1], ends[1:])
+        labels, shown = _range_labels(axis), np.rint(counts).astype(np.int64)
         drawing = bar_chart(
-            _range_labels(axis),
-            np.rint(counts).astype(np.int64),
+            labels,
+            shown,
             float("nan"),
             title=axis.column,
             ordered=axis.kind != "category",
         )
-        figures.append(Figure(f"Estimated counts by {axis.column}.", drawing))
+        caption = f"Estimated counts by {axis.column}."
+        figures.append(Figure(caption, drawing, f"{caption} {counts_in_words(labels, shown)}"))
     return tell_rest(figures, len(release.axes) - len(figures))
 
 
@@ -124,12 +127,14 @@ def _picture(release: SpatialRelease) -> list[Figure]:
     across, up = release.axes
     drawing = (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
-        f'style="max-width:{width:.0f}px">'
+        f'style="max-width:{width:.0f}px;min-width:22rem">'
         f'<g transform="translate({_LEFT:.0f},{_PADDING:.0f})">'
         f'<g fill="{INK}" stroke="{GRID}" stroke-width="0.5">{drawn}</g>'
         f"{_name_sides(across, up)}</g></svg>"
     )
-    caption = f"Boxes by {across.column} and {up.column}; the darker, the denser the records."
+    caption = (
+        f"Boxes by {across.column} and {up.column}; the stronger the color, the denser the records."
+    )
     return [Figure(caption, drawing)]
 
 

@@ -7,13 +7,15 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.core.answer import Answer
 from dpublish.core.released import Release
 from dpublish.errors import CorruptRelease
 from dpublish.methods.streams.listing import StepRecord
 from dpublish.methods.streams.released import StreamRelease, write_number
-from dpublish.plots.charts import bar_chart, course_chart, heat_map
+from dpublish.plots.charts import band_chart, bar_chart, course_chart, heat_map
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import counts_in_words
 
 _MAX_BARS = 200
 _MAX_SHADES = 40_000
@@ -40,23 +42,35 @@ def section(release: Release, with_charts: bool) -> Section:
 def _counts(release: StreamRelease) -> list[Figure]:
     """Draw the count of all records over time, at some steps of a long stream."""
     shown = _evenly(release.records)
-    found: list[tuple[StepRecord, float]] = []
+    found: list[tuple[StepRecord, Answer]] = []
     for record in shown:
         with suppress(CorruptRelease):  # a step whose file is gone is left out
-            found.append((record, max(float(release.at(record.time).sum()), 0.0)))
+            found.append((record, release.count(time=record.time)))
     if not found or not release.has_published:
         return []
     some = "" if len(found) == len(release.records) else f", {len(found):,} of its steps"
     caption = (
-        f"Estimated count of all bins over time{some}. Dark columns are steps that published a "
-        "fresh histogram; pale ones repeat an earlier estimate."
+        f"Estimated count of all bins over time{some}. Dots are steps that published a fresh "
+        "histogram; the others repeat an earlier estimate."
     )
-    drawing = course_chart(
-        [total for _, total in found],
+    intervals = [
+        None if answer.low is None or answer.high is None else (answer.low, answer.high)
+        for _, answer in found
+    ]
+    if any(intervals):
+        caption += (
+            " The band is the 95 % confidence interval of each fresh count; how far the count has "
+            "moved since is not known at a step that repeats it."
+        )
+    counts = [max(answer.value, 0.0) for _, answer in found]
+    times = [record.time for record, _ in found]
+    drawing = band_chart(
+        counts,
+        intervals,
         marked=[record.action == "published" for record, _ in found],
-        ends=(found[0][0].time, found[-1][0].time),
+        ends=(times[0], times[-1]),
     )
-    return [Figure(caption, drawing)]
+    return [Figure(caption, drawing, f"{caption} {counts_in_words(times, counts)}")]
 
 
 def _evenly(records: Sequence[StepRecord]) -> list[StepRecord]:
@@ -80,8 +94,8 @@ def _course(release: StreamRelease) -> list[Figure]:
     )
     return [
         Figure(
-            f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. Dark "
-            "columns are steps that published a fresh histogram.",
+            f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. "
+            "Columns of the stronger color are steps that published a fresh histogram.",
             course_chart(
                 [float(record.spent) for record in shown],
                 marked=marked,
@@ -152,3 +166,8 @@ def _steps(release: StreamRelease) -> Listing:
         ],
         caption=f"The last {len(shown):,} of {len(release.records):,} steps; steps.jsonl has all.",
     )
+
+
+def counts_over_time(release: StreamRelease) -> Figure | None:
+    """Draw the count of all records over time; None before the first publication."""
+    return next(iter(_counts(release)), None)

@@ -9,6 +9,7 @@ from dpublish.core.released import Release
 from dpublish.data.query.language import quote
 from dpublish.methods.synth.released import SynthRelease
 from dpublish.plots.charts import MERGED, Panel, dependence_map, small_bar_charts
+from dpublish.plots.networks import MOST_NODES, network
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
 from dpublish.types import FloatArray
@@ -64,6 +65,7 @@ def _quality(release: SynthRelease) -> Listing:
         caption="Total variation distance between the true frequencies of pairs of columns and "
         "those that rows are drawn with: 0 is equal, 1 has nothing in common. It was measured on "
         "the true records, with noise, and a share of epsilon paid for it.",
+        is_folded=True,
     )
 
 
@@ -155,8 +157,8 @@ def _figures(release: SynthRelease, dependence: FloatArray) -> list[Figure]:
         size = len(shown)
         drawing = dependence_map(shown, dependence[:size, :size], measure="Cramer's V")
         caption = (
-            "How much columns depend on each other in the rows: Cramer's V, 0 if independent, "
-            "1 if one follows from the other."
+            "How much columns depend on each other in the rows: Cramer's V, 0 (no color) if "
+            "independent, 1 if one follows from the other."
         )
         figures += tell_rest([Figure(caption, drawing)], len(release.names) - size)
     panels = []
@@ -164,10 +166,29 @@ def _figures(release: SynthRelease, dependence: FloatArray) -> list[Figure]:
         marginal = release.marginal(name)
         counts = np.maximum(marginal.counts, 0).astype(np.float64)
         width = format_number(marginal.half_width, 3)
-        panels.append(Panel(f"{name} (±{width})", marginal.labels, counts))
+        title = f"{name} (±{width})"
+        panels.append(Panel(title, marginal.labels, counts, marginal.half_width))
     caption = (
-        f"Noisy counts of every column; {MERGED}. The number beside a name is the half-width of "
-        "the 95 % confidence interval of each value's count."
+        f"Noisy counts of every column; {MERGED}. Bands are the 95 % confidence intervals of "
+        "each value's count; the number beside a name is their half-width."
     )
     counted = [Figure(caption, small_bar_charts(panels))]
-    return figures + tell_rest(counted, len(release.names) - len(panels))
+    counted = tell_rest(counted, len(release.names) - len(panels))
+    return [*figures, *counted, *_tree(release)]
+
+
+def _tree(release: SynthRelease) -> list[Figure]:
+    """Draw the junction tree: which columns the model joins directly."""
+    tree = release.tree
+    if len(tree.cliques) > MOST_NODES or not any(tree.separators):
+        return []
+    names = [", ".join(release.names[i] for i in clique) for clique in tree.cliques]
+    joined = {
+        name: [names[above]] if shared else []
+        for name, above, shared in zip(names, tree.parents, tree.separators, strict=True)
+    }
+    caption = (
+        "The junction tree of the model: columns in one box were modeled together, and boxes that "
+        "share columns are joined."
+    )
+    return [Figure(caption, network(joined, is_directed=False), f"{caption} {'; '.join(names)}.")]

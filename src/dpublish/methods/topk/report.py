@@ -10,6 +10,7 @@ from dpublish.data.query.language import quote
 from dpublish.methods.topk.released import TopKRelease
 from dpublish.plots.charts import bar_chart
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import counts_in_words
 
 _MAX_BARS = 60
 
@@ -42,11 +43,13 @@ def _words(value: object) -> str:
 def _figures(release: TopKRelease) -> list[Figure]:
     if release.counts is None or release.noise_rate is None:
         return []
+    values, counts = release.values[:_MAX_BARS], release.counts[:_MAX_BARS]
     drawing = bar_chart(
-        release.values[:_MAX_BARS],
-        release.counts[:_MAX_BARS],
+        values,
+        counts,
         half_width(release.noise_rate, np.ones(1), 0.95),
         title=f"most frequent {release.axis.column}",
         ordered=False,
     )
-    return [Figure("Noisy counts with 95 % confidence intervals.", drawing)]
+    caption = "Noisy counts with 95 % confidence intervals."
+    return [Figure(caption, drawing, f"{caption} {counts_in_words(values, counts)}")]

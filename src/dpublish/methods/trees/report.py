@@ -4,7 +4,8 @@ from html import escape
 
 from dpublish.core.released import Release
 from dpublish.methods.trees.released import DecisionTreeRelease
-from dpublish.plots.charts import INK, PALE
+from dpublish.plots.style import INK, PAGE, PALE
+from dpublish.report.predictions import accuracy_listing
 from dpublish.report.section import Figure, Listing, Section
 
 _MAX_RULES = 200
@@ -19,16 +20,28 @@ def section(release: Release, with_charts: bool) -> Section:
     lines = release.rules().split("\n")
     shown = [_rule(line) for line in lines[:_MAX_RULES]]
     caption = (
-        f"The rules; what is indented holds together with what stands above it. {len(lines):,}"
+        f"Decision rules; what is indented holds together with what stands above it. {len(lines):,}"
     )
     caption += (
         " lines" if len(shown) == len(lines) else f" lines, of which {len(shown):,} are shown"
     )
     return Section(
         figures=_figures(release) if with_charts else (),
-        listings=[Listing(["if", "then"], shown, caption + ".")],
+        listings=[*_accuracy(release), Listing(["if", "then"], shown, caption + ".")],
         python="print(release.rules())\nrelease.predict(rows)",
     )
+
+
+def _accuracy(release: DecisionTreeRelease) -> list[Listing]:
+    """Bound the accuracy by the noisy counts of the leaves, if there are any."""
+    if release.counts is None:
+        return []
+    leaves = list(release.shape.leaves)
+    rates = [float(release.count_rates[release.shape.depths[leaf]]) for leaf in leaves]
+    found = accuracy_listing(
+        release.counts, release.predicted[leaves], rates, release.classes.labels
+    )
+    return [] if found is None else [found]
 
 
 def _rule(line: str) -> list[str]:
@@ -44,7 +57,7 @@ def _figures(release: DecisionTreeRelease) -> list[Figure]:
         return []
     caption = (
         "The tree from its root (top) to its leaves; a box is as wide as the noisy number of its "
-        f"records, and dark where {release.classes.labels[-1]} is predicted."
+        f"records, and of the stronger color where {release.classes.labels[-1]} is predicted."
     )
     return [Figure(caption, _draw(release))]
 
@@ -76,9 +89,9 @@ def _box(release: DecisionTreeRelease, node: int, left: float, right: float) -> 
     box = (
         f'<g><title>{escape(text)}</title><rect x="{left:.1f}" y="{top:.1f}" '
         f'width="{right - left:.1f}" height="{_HEIGHT - 1:.1f}" '
-        f'fill="{INK if is_last else PALE}" stroke="white" stroke-width="0.5"/>'
+        f'fill="{INK if is_last else PALE}" stroke="{PAGE}" stroke-width="0.5"/>'
     )
     fits = len(text) * 6.5 < right - left
-    ink = "white" if is_last else "black"
-    words = f'<text x="{left + 4:.1f}" y="{top + 21:.1f}" fill="{ink}">{escape(text)}</text>'
+    ink = f' fill="{PAGE}"' if is_last else ""
+    words = f'<text x="{left + 4:.1f}" y="{top + 21:.1f}"{ink}>{escape(text)}</text>'
     return box + (words if fits else "") + "</g>"

@@ -68,7 +68,7 @@ def _list_clusters(release: WaveClusterRelease) -> Listing:
 
 def _figures(release: WaveClusterRelease) -> list[Figure]:
     names, columns = release.box.names, release.box.columns
-    note = "gray: noisy counts (darker: more records); colors: clusters"
+    note = "gray: noisy counts (stronger: more records); colors: clusters"
     if len(names) == 1:
         drawing = _draw(_project(release, (0,)), columns[0], None)
         return [Figure(f"Clusters by {names[0]}; {note}.", drawing)]
@@ -123,9 +123,9 @@ def _draw(plane: _Plane, across: NumberColumn, up: NumberColumn | None) -> str:
         )
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="11" '
-        f'style="max-width:{width:.0f}px">'
-        f'<g transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
-        f'<rect width="{_SIDE:.0f}" height="{tall:.0f}" fill="white" stroke="{GRID}"/>'
+        f'style="max-width:{0.85 * width:.0f}px;min-width:22rem">'
+        f'<g shape-rendering="crispEdges" transform="translate({_LEFT:.0f},{_MARGINAL:.0f})">'
+        f'<rect width="{_SIDE:.0f}" height="{tall:.0f}" fill="none" stroke="{GRID}"/>'
         + "".join(tiles)
         + _name_sides(across, up, tall)
         + "</g></svg>"

@@ -8,8 +8,8 @@ interrupted after it is delivered next time (docs/proofs/stream_operator.md).
 
 import hashlib
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
 from dpublish.data.table import Table
-from dpublish.errors import BudgetExhausted, InputError, InvalidParameter
+from dpublish.errors import BudgetExhausted, DPublishError, InputError, InvalidParameter
 from dpublish.methods.streams.folder import counts_file, head_of, is_current
 from dpublish.methods.streams.listing import StepRecord, clean_label, label_problem
 from dpublish.methods.streams.method import StreamMethod
@@ -249,6 +249,22 @@ class StreamOperator(AbstractContextManager["StreamOperator"]):
         With `sign`, the owner's private key or its file, the manifest is signed.
         """
         write_pages(self.folder, signing_key(sign), self.require_held)
+
+    @contextmanager
+    def reporting(self, sign: SigningKey | AnyPath | None = None) -> Iterator[None]:
+        """Write the pages of the folder when the block ends, however it ends.
+
+        Where the block fails, they are written only if steps were published since.
+        """
+        key = signing_key(sign)
+        try:
+            yield
+        except BaseException:
+            with suppress(DPublishError):  # what went wrong first is what has to be said
+                if not self.is_folder_current:
+                    self.write_pages(key)
+            raise
+        self.write_pages(key)
 
     def require_held(self) -> None:
         """Refuse to go on if another operator has taken the stream over."""

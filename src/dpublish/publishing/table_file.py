@@ -1,10 +1,12 @@
 """Write tables for users: the file's ending says in which format."""
 
-from collections.abc import Callable, Iterable
+import io
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 
@@ -78,6 +80,56 @@ def write_batches(
     return rows
 
 
+def batches_as_bytes(batches: Iterable[pa.RecordBatch], ending: str) -> Iterator[bytes]:
+    r"""Yield the bytes of a file of these batches as they come, for who sends it on.
+
+    The first batch is drawn when the first bytes are wanted.
+
+    >>> batch = pa.record_batch({"sex": ["F", "M"]})
+    >>> b"".join(batches_as_bytes([batch], ".csv"))
+    b'"sex"\n"F"\n"M"\n'
+    """
+    coming = iter(batches)
+    first = next(coming)
+    sink = _Passed()
+    with _BatchWriter(first.schema, sink, ending) as writer:
+        for batch in chain((first,), coming):
+            writer.write(batch)
+            yield sink.take()
+    yield sink.take()
+
+
+class _Passed(io.RawIOBase):
+    """A file to write to, of which only what was written since the last look is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        """Return that it takes bytes."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Keep some bytes."""
+        self._parts.append(bytes(content))
+        self._size += len(self._parts[-1])
+        return len(self._parts[-1])
+
+    def tell(self) -> int:
+        """Return how many bytes were written in all."""
+        return self._size
+
+    def close(self) -> None:
+        """Stay open for the last look: a writer closes what it has written to."""
+
+    def take(self) -> bytes:
+        """Return the bytes since the last look."""
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
 def _write(table: pa.Table, path: Path, ending: str) -> None:
     if ending == ".parquet":
         import pyarrow.parquet as pq
@@ -96,7 +148,7 @@ def _write(table: pa.Table, path: Path, ending: str) -> None:
 class _BatchWriter:
     """A file of one format to which batches are written."""
 
-    def __init__(self, schema: pa.Schema, path: Path, ending: str) -> None:
+    def __init__(self, schema: pa.Schema, path: Path | io.RawIOBase, ending: str) -> None:
         self._lock = Lock()  # a second Ctrl-C must not close the file while another thread writes
         plain = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
         self._schema, self._prepare = plain, _decoded
@@ -112,7 +164,7 @@ class _BatchWriter:
 
             self._writer = csv.CSVWriter(path, plain)
         else:
-            self._writer = pa.ipc.new_file(str(path), plain)
+            self._writer = pa.ipc.new_file(str(path) if isinstance(path, Path) else path, plain)
 
     def __enter__(self) -> "_BatchWriter":
         return self

@@ -1,0 +1,1 @@
+"""The pages of the studio, one module for each part of it."""
