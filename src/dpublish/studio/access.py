@@ -8,13 +8,12 @@ studio's own pages.  A link is good for one session.
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from threading import Lock
 from typing import Literal
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -118,13 +117,8 @@ class Access:
         """Find the session of a request; None if it may see nothing."""
         if headers.get("host") not in self.hosts:
             return None
-        cookie: SimpleCookie = SimpleCookie()
-        try:
-            cookie.load(headers.get("cookie", ""))
-        except ValueError:
-            return None
-        kept = cookie.get(self.cookie)
-        return self.session(None if kept is None else kept.value)
+        # Other servers on this computer set cookies, too, and not all of them as the standard says.
+        return self.session(cookie_parser(headers.get("cookie", "")).get(self.cookie))
 
     def is_own(self, headers: Headers) -> bool:
         """Check that a request that changes something comes from one of the studio's pages."""
@@ -150,15 +144,23 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        is_begun = False
+
         async def send_safely(message: Message) -> None:
+            nonlocal is_begun
             if message["type"] == "http.response.start":
+                is_begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope)
-        await (self.app if answer is None else answer)(scope, receive, send_safely)
+        try:
+            answer = self._answer(scope)
+            await (self.app if answer is None else answer)(scope, receive, send_safely)
+        except Exception:  # noqa: BLE001 - the server would print its text, which may quote a row
+            if not is_begun:
+                await PlainTextResponse("failed", 500)(scope, receive, send_safely)
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request that comes no further; None if it may go on."""
@@ -172,7 +174,8 @@ class Guard:
             if scope["method"] != "POST" or not self.access.is_own(headers):
                 return _forbidden()
             length = headers.get("content-length", "")
-            if not length.isdecimal() or int(length) > self.most_bytes:
+            is_told = length.isdecimal() and "transfer-encoding" not in headers
+            if not is_told or int(length) > self.most_bytes:
                 return PlainTextResponse("too large", 413)
         scope["session"] = session
         return None
