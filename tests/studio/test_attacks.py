@@ -87,6 +87,16 @@ def test_a_body_of_unknown_length_is_refused(world):
 # ---- rows -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("role", ["owner", "reader"])
+def test_no_page_opens_a_table_as_a_schema(world, role):
+    (world.folder / "notes.csv").write_bytes(f"name\n{CANARY}\xe9\n".encode("latin-1"))
+    client = world.client(role)
+    for name in ("notes.csv", "visits.parquet", "books.db", "releases/studio.db"):
+        for path in ("/plan", "/release", "/streams/review"):
+            answer = client.get(path, **WANTED | {"schema": name})
+            assert answer.status == 403 or "its name must end in .toml" in answer.text
+
+
 def test_a_fault_while_an_answer_is_sent_is_not_logged(world, monkeypatch, capfd, caplog):
     client = world.client()
     publish(client)
@@ -104,3 +114,18 @@ def test_a_fault_while_an_answer_is_sent_is_not_logged(world, monkeypatch, capfd
 
 
 # ---- files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["releases/wards/more.csv", "sub/more.csv", "../more.csv", "a/../more.csv"]
+)
+def test_an_upload_has_a_name_and_no_path(world, name):
+    client = world.client()
+    publish(client)
+    (world.folder / "sub").mkdir()
+    before = sorted(world.folder.parent.rglob("*"))
+    for path, field in (("/begin/upload", "table"), ("/schemas/codes", "codes")):
+        answer = client.upload(path, field, name, b"code\n1\n")
+        assert answer.status == 422
+        assert "cannot be a name" in answer.text or "not in the studio" in answer.text
+    assert sorted(world.folder.parent.rglob("*")) == before

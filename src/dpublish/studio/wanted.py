@@ -111,7 +111,7 @@ class Wanted:
     def read_schema(self, desk: Desk) -> Schema:
         """Read the schema's file."""
         self.require("schema")
-        found = load_schema(desk.file(self.schema))
+        found = load_schema(desk.schema(self.schema))
         return self.made.prepare(found) if isinstance(self.made, PersonalSettings) else found
 
     def command(self, desk: Desk, output: str) -> str:
