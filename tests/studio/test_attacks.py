@@ -113,6 +113,43 @@ def test_a_fault_while_an_answer_is_sent_is_not_logged(world, monkeypatch, capfd
     assert "Traceback" not in told.err
 
 
+def test_what_is_learned_from_rows_has_no_page_but_its_own(world):
+    (world.folder / "empty.csv").write_text("age,ward,ill\n1,,no\n")
+    owner, reader = world.client(), world.client("reader")
+    publish(owner)
+    page = owner.post("/releases/wards/evaluate", {"against": "empty.csv"}).goes_to
+    key = page.rpartition("/")[2]
+    world.studio.jobs.wait(world.studio.jobs.find(key))
+    assert "none of the true rows" in owner.get(page).text
+    for client in (owner, reader):
+        assert "true rows" not in client.get(f"/jobs/{key}").text
+    assert "data:" not in reader.get(f"/jobs/{key}/events").text
+    assert reader.get(page).status == 403
+
+
+def test_an_evaluation_that_ends_while_its_page_is_written_is_shown(world, monkeypatch):
+    owner = world.client()
+    publish(owner)
+    page = owner.post("/releases/wards/evaluate", {"against": "visits.parquet"}).goes_to
+    job = world.studio.jobs.find(page.rpartition("/")[2])
+    world.studio.jobs.wait(job)
+
+    class Ending:
+        """It runs when it is first looked at, and has ended afterward."""
+
+        looked = 0
+
+        def __getattr__(self, name):
+            if name in ("state", "result"):
+                self.looked += 1
+                if self.looked < 3:
+                    return {"state": "running", "result": None}[name]
+            return getattr(job, name)
+
+    monkeypatch.setitem(world.studio.jobs._jobs, job.key, Ending())
+    assert owner.get(page).status == 200
+
+
 # ---- files ----------------------------------------------------------------------------------
 
 

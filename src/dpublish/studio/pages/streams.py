@@ -147,7 +147,8 @@ def send(visit: Visit) -> Response:
 
 
 def _payment(wanted: Wanted) -> Payment:
-    return Payment(wanted.dataset, wanted.content, wanted.exact)
+    content = wanted.content(starting.make_method(wanted))
+    return Payment(wanted.dataset, content, wanted.exact)
 
 
 def take_step(visit: Visit) -> Response:
@@ -168,8 +169,8 @@ def take_step(visit: Visit) -> Response:
         f"Step {label} of {name}",
         work,
         back=f"/streams/{folder}/{name}",
+        can_cancel=False,  # a step that stops on demand could tell about the rows
     )
-    job.can_cancel = False  # a step that stops on demand could tell about the rows
     return visit.go(f"/jobs/{job.key}")
 
 
