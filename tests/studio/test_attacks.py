@@ -5,9 +5,12 @@ import threading
 
 import pytest
 
+from dpublish.errors import InvalidParameter
+from dpublish.studio.desk import Source
+from dpublish.studio.jobs import Jobs
 from dpublish.studio.pages import using
-from dpublish.studio.spends import Spend, now
-from studio_world import CANARY
+from dpublish.studio.spends import Spend, Spends, now
+from studio_world import CANARY, open_studio, write_files
 
 WANTED = {
     "dataset": "visits",
@@ -49,8 +52,126 @@ def at_once(*calls):
 # ---- spend twice ----------------------------------------------------------------------------
 
 
+def test_many_sendings_at_once_of_one_form_lead_to_one_page(world):
+    client = world.client()
+    sent = form(review(client))
+    answers = at_once(*[lambda: client.post("/release", sent)] * 8)
+    assert len({each.goes_to for each in answers}) == 1
+    client.wait(answers[0].goes_to)
+    assert world.spent() == 0.5
+
+
+@pytest.mark.parametrize("asked", ["same", "is_open"])
+def test_a_double_click_is_not_told_that_it_was_sent_before(world, monkeypatch, asked):
+    client = world.client()
+    sent = form(review(client))
+    spends = world.studio.spends
+    look = getattr(spends, asked)
+    answers = []
+
+    def look_late(*given):
+        """Let the first click arrive just before the second one is looked at."""
+        monkeypatch.setattr(spends, asked, look)
+        answers.append(client.post("/release", sent))
+        return look(*given)
+
+    monkeypatch.setattr(spends, asked, look_late)
+    answers.append(client.post("/release", sent))
+    assert [each.status for each in answers] == [303, 303]
+    client.wait(answers[0].goes_to)
+    assert world.spent() == 0.5
+
+
+def test_work_ends_even_if_that_cannot_be_written_down():
+    def fail(job, state):
+        raise OSError("no space left")
+
+    jobs = Jobs()
+    job = jobs.start("add", lambda report: 2, ended=fail)
+    jobs.wait(job)
+    assert (job.state, job.result) == ("done", 2)
+    assert "could not be written down" in job.notes[0]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"epsilon": "1/2"},
+        {"epsilon": "0.50"},
+        {"data": "./visits.parquet"},
+        {"schema": "./visits.toml"},
+        {"set-unknown": "1"},
+        {"rows": "900", "purpose": "other words"},
+    ],
+)
+def test_a_request_that_is_written_otherwise_is_the_same(world, written):
+    key = review(world.client()).field("key")
+    assert review(world.client(), **written).field("key") == key
+
+
+@pytest.mark.parametrize(
+    "other", [{"epsilon": "0.4"}, {"set-columns": "age"}, {"where": "age >= 18"}]
+)
+def test_another_request_has_another_key(world, other):
+    key = review(world.client()).field("key")
+    assert review(world.client(), **other).field("key") != key
+
+
+def test_lists_of_columns_are_compared_as_the_method_reads_them(world):
+    one = review(world.client(), **{"set-columns": "ward,ill"})
+    other = review(world.client(), **{"set-columns": " ward , ill"})
+    assert one.field("key") == other.field("key")
+
+
+def test_a_form_does_not_pay_for_what_it_did_not_show(world):
+    client = world.client()
+    page = review(client)
+    answer = client.post("/release", form(page, epsilon="0.6"))
+    assert "out of date" in answer.text
+    assert world.spent() == 0
+
+
+def test_two_studios_of_one_folder_publish_once(world):
+    with open_studio(world.folder) as other:
+        one, two = world.client(), other.client()
+        forms = [form(review(one)), form(review(two), output="more")]
+        answers = at_once(
+            lambda: one.post("/release", forms[0]), lambda: two.post("/release", forms[1])
+        )
+        assert sorted(each.status for each in answers) == [303, 422]
+        (one if answers[0].status == 303 else two).wait(
+            next(each.goes_to for each in answers if each.status == 303)
+        )
+    assert world.spent() == 0.5
+
+
 def spend(key, content="ages", output="ages"):
     return Spend(key, content, now(), "people", "histogram", "0.5", output)
+
+
+def test_what_another_studio_wrote_meanwhile_is_not_begun_again(tmp_path):
+    one, other = Spends(tmp_path), Spends(tmp_path)
+    assert one.begin(spend("first"))
+    with pytest.raises(InvalidParameter, match="published before"):
+        other.begin(spend("second", output="more"))
+    assert other.find("second") is None
+    assert other.begin(spend("second", output="more"), again=True)
+
+
+def test_two_releases_of_one_name_are_not_both_paid_for(world):
+    client = world.client()
+    pages = [review(client, epsilon=each) for each in ("0.5", "0.25")]
+    sent = [form(page, epsilon=each) for page, each in zip(pages, ("0.5", "0.25"), strict=True)]
+    blocked = threading.Semaphore(0)
+    jobs = world.studio.jobs
+    for number in range(2):  # both slots are taken, so the first release waits
+        jobs.start(f"wait {number}", lambda report: blocked.acquire(timeout=20))
+    first, second = (client.post("/release", each) for each in sent)
+    blocked.release(2)
+    assert (first.status, second.status) == (303, 422)
+    assert "another release is about to be called wards" in second.text
+    assert "published wards" in client.wait(first.goes_to).text
+    assert world.spent() == 0.5
 
 
 # ---- without a session, or past the guard ---------------------------------------------------
@@ -148,6 +269,27 @@ def test_an_evaluation_that_ends_while_its_page_is_written_is_shown(world, monke
 
     monkeypatch.setitem(world.studio.jobs._jobs, job.key, Ending())
     assert owner.get(page).status == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "schema", "is_named"),
+    [
+        ("visits", "visits.toml", True),
+        ("", "copy.toml", True),
+        ("", "visits.toml", False),
+    ],
+)
+def test_a_private_table_that_is_named_otherwise_never_stands_in(tmp_path, data, schema, is_named):
+    write_files(tmp_path)
+    (tmp_path / "copy.toml").write_text((tmp_path / "visits.toml").read_text())
+    table = Source(str(tmp_path / "visits.parquet"))
+    with open_studio(tmp_path, {"visits": table} if is_named else {}) as world:
+        told = {"origin": "table", "public": "visits.parquet", "is_public": "yes"}
+        told |= {"data": data, "schema": schema}
+        answer = world.client().post("/plan/rehearsals", WANTED | told)
+        assert answer.status == 422
+        assert "which is private" in answer.text
+        assert world.studio.jobs.running() == []
 
 
 # ---- files ----------------------------------------------------------------------------------

@@ -4,14 +4,14 @@ import json
 import shlex
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from dpublish.core.catalog import STREAMS
-from dpublish.core.method import Method
+from dpublish.core.method import Method, settings_of
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
 from dpublish.core.run import Progress
@@ -68,11 +68,18 @@ class Wanted:
         found |= {SETTING + name: text for name, text in self.settings.items()}
         return {name: text for name, text in (found | changes).items() if text}
 
-    @property
-    def content(self) -> str:
-        """All that is published and paid for, as one text; the same request has the same text."""
-        beside = {"rows": "", "purpose": "", "sign": ""}
-        return json.dumps(asdict(self) | beside, sort_keys=True)
+    def content(self, method: Any) -> str:
+        """All that is published and paid for, as one text, however its fields were written."""
+        told = {
+            "dataset": self.dataset,
+            "data": str(PurePosixPath(self.data)),
+            "schema": str(PurePosixPath(self.schema)),
+            "where": self.where,
+            "method": method.name,
+            "settings": settings_of(method),
+            "epsilon": format_epsilon(self.exact),
+        }
+        return json.dumps(told, sort_keys=True, default=str)
 
     def require(self, *names: str) -> None:
         """Refuse a request in which one of these fields is empty."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from starlette.responses import Response
@@ -42,8 +42,13 @@ class Measured:
 
     @property
     def content(self) -> str:
-        """All that is measured and paid for, as one text."""
-        return json.dumps({"bounds": asdict(self)}, sort_keys=True)
+        """All that is measured and paid for, as one text, however its fields were written."""
+        told = asdict(self) | {
+            "data": str(PurePosixPath(self.data)),
+            "schema": str(PurePosixPath(self.schema)),
+            "epsilon": format_epsilon(self.exact),
+        }
+        return json.dumps({"bounds": told}, sort_keys=True)
 
     @property
     def exact(self) -> Fraction:

@@ -53,7 +53,7 @@ def send(visit: Visit) -> Response:
 
 
 def _payment(wanted: Wanted) -> Payment:
-    return Payment(wanted.dataset, wanted.content, wanted.exact, wanted.made)
+    return Payment(wanted.dataset, wanted.content(wanted.made), wanted.exact, wanted.made)
 
 
 def _published(wanted: Wanted, visit: Visit, name: str, report: Progress) -> dict[str, str]:
