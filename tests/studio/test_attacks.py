@@ -308,3 +308,21 @@ def test_an_upload_has_a_name_and_no_path(world, name):
         assert answer.status == 422
         assert "cannot be a name" in answer.text or "not in the studio" in answer.text
     assert sorted(world.folder.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("key", ["values", "taxonomy"])
+def test_a_schema_names_no_table_as_codes(world, key):
+    (world.folder / "other.parquet").write_bytes(f"{CANARY}\xe9".encode("latin-1"))
+    client = world.client()
+    page = client.get("/schemas/text", schema="visits.toml")
+    text = (world.folder / "visits.toml").read_text()
+    more = '\n[columns.kin]\nkind = "category"\nvalues = ["a", "b"]\n'
+    if key == "values":
+        more = more.replace('["a", "b"]', '"other.parquet"')
+    else:
+        more += 'taxonomy = "other.parquet"\n'
+    fields = {"schema": "visits.toml", "text": text + more, "digest": page.field("digest")}
+    answer = client.post("/schemas/text", fields)
+    assert answer.status == 422
+    assert "the name of a file of codes must end in" in answer.text
+    assert (world.folder / "visits.toml").read_text() == text
