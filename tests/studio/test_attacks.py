@@ -326,3 +326,45 @@ def test_a_schema_names_no_table_as_codes(world, key):
     assert answer.status == 422
     assert "the name of a file of codes must end in" in answer.text
     assert (world.folder / "visits.toml").read_text() == text
+
+
+# ---- denial ---------------------------------------------------------------------------------
+
+
+def test_a_reader_does_not_fill_the_memory_with_rows(world):
+    owner, reader = world.client(), world.client("reader")
+    publish(owner)
+    for path in ("/releases/wards/rows.csv", "/releases/wards/rows.parquet"):
+        for number in ("", "1,000,001", "100000000"):
+            answer = reader.get(path, n=number)
+            assert answer.status == 422
+            assert "readers draw at most 1,000,000" in answer.text
+        assert reader.get(path, n="10").status == 200
+    assert owner.get("/releases/wards/rows.csv").status == 200
+    assert "At most 1,000,000 at once" in reader.get("/releases/wards/rows").text
+
+
+def test_readers_do_not_keep_an_owner_waiting(world, monkeypatch):
+    owner, reader = world.client(), world.client("reader")
+    waiting, go_on = threading.Semaphore(0), threading.Event()
+    listed = type(world.studio.desk).list_releases
+
+    def list_slowly(desk):
+        if not go_on.is_set():
+            waiting.release()
+            go_on.wait(20)
+        return listed(desk)
+
+    monkeypatch.setattr(type(world.studio.desk), "list_releases", list_slowly)
+    threads = [threading.Thread(target=reader.get, args=("/releases",)) for _ in range(45)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            assert waiting.acquire(timeout=20)
+        assert not waiting.acquire(timeout=0.5)  # no more of them are answered at once
+        assert owner.get("/").status == 200
+    finally:
+        go_on.set()
+        for thread in threads:
+            thread.join()

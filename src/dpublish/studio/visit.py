@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -30,6 +30,8 @@ from dpublish.studio.jobs import Jobs, fault_words
 from dpublish.studio.spends import Spends
 
 _MOST_FIELDS = 2_000
+_READING = 4
+"""Requests of readers that are answered at once; all others wait, so that owners do not."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Studio:
     access: Access
     jobs: Jobs
     spends: Spends
+    reading: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READING))
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ class Page:
                 return PlainTextResponse("forbidden", 403)
             visit = Visit(request, studio, session)
             if self.method == "GET":
-                return await to_thread.run_sync(self._answer, visit)
+                limiter = None if session.may_spend else studio.reading
+                return await to_thread.run_sync(self._answer, visit, limiter=limiter)
             async with request.form(max_fields=_MOST_FIELDS) as form:
                 sent = Visit(request, studio, session, *_split(form))
                 return await to_thread.run_sync(self._answer, sent)
