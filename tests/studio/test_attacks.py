@@ -9,6 +9,7 @@ from dpublish.errors import InvalidParameter
 from dpublish.studio.desk import Source
 from dpublish.studio.jobs import Jobs
 from dpublish.studio.pages import using
+from dpublish.studio.serve import Listening
 from dpublish.studio.spends import Spend, Spends, now
 from studio_world import CANARY, open_studio, write_files
 
@@ -190,6 +191,21 @@ def test_odd_cookies_of_other_servers_harm_no_one(world, cookie):
     own = world.client().cookie
     both = answer_to(world, "GET / HTTP/1.1", f"Cookie: {cookie}; {own}")
     assert both.startswith("HTTP/1.1 200")
+
+
+def test_a_link_of_a_reader_does_not_put_an_owner_out(world):
+    owner, reader = world.client(), world.client("reader")
+    for both in (f"{owner.cookie}; {reader.cookie}", f"{reader.cookie}; {owner.cookie}"):
+        assert owner.ask("GET", "/begin", Cookie=both).status == 200
+    assert reader.get("/begin").status == 403
+
+
+@pytest.mark.parametrize(
+    ("port", "origin"), [(443, "https://10.0.0.1"), (8443, "https://10.0.0.1:8443")]
+)
+def test_the_usual_port_is_not_in_the_address(tmp_path, port, origin):
+    where = Listening("10.0.0.1", port, tmp_path / "a.pem", tmp_path / "a.key")
+    assert where.origins(port) == [origin]
 
 
 def test_a_body_of_unknown_length_is_refused(world):

@@ -80,7 +80,8 @@ class Access:
         self.hosts = frozenset(urlsplit(each).netloc for each in origins)
         self.is_secure = all(each.startswith("https:") for each in origins)
         port = urlsplit(origins[0]).port
-        self.cookie = f"dpublish-studio-{port or 'web'}"
+        cookie = f"dpublish-studio-{port or 'web'}"
+        self.cookies: dict[Role, str] = {"owner": cookie, "reader": f"{cookie}-reader"}
         self._tokens: dict[str, Role] = {}
         self._sessions: dict[str, Session] = {}
         self._lock = Lock()
@@ -118,7 +119,10 @@ class Access:
         if headers.get("host") not in self.hosts:
             return None
         # Other servers on this computer set cookies, too, and not all of them as the standard says.
-        return self.session(cookie_parser(headers.get("cookie", "")).get(self.cookie))
+        sent = cookie_parser(headers.get("cookie", ""))
+        # The owner's first: a reader's link that another page opened does not put an owner out.
+        found = (self.session(sent.get(name)) for name in self.cookies.values())
+        return next((each for each in found if each is not None), None)
 
     def is_own(self, headers: Headers) -> bool:
         """Check that a request that changes something comes from one of the studio's pages."""
@@ -187,9 +191,12 @@ class Guard:
         name = self.access.redeem(Request(scope).query_params.get("token", ""))
         if name is None:
             return _forbidden()
+        session = self.access.session(name)
+        if session is None:
+            return _forbidden()
         answer = RedirectResponse("/", 303)
         answer.set_cookie(
-            self.access.cookie,
+            self.access.cookies[session.role],
             name,
             httponly=True,
             samesite="strict",
