@@ -132,6 +132,31 @@ def test_a_form_does_not_pay_for_what_it_did_not_show(world):
     assert world.spent() == 0
 
 
+def change_schema(world):
+    path = world.folder / "visits.toml"
+    path.write_text(path.read_text().replace("99", "120"))
+
+
+def test_a_form_does_not_pay_for_a_schema_that_was_not_reviewed(world):
+    client = world.client()
+    page = review(client)
+    change_schema(world)
+    assert "out of date" in client.post("/release", form(page)).text
+    assert world.spent() == 0
+
+
+def test_a_release_that_waits_does_not_pay_for_a_schema_that_was_not_reviewed(world):
+    client, go_on = world.client(), threading.Event()
+    sent = form(review(client))
+    for number in range(2):  # both slots are taken
+        world.studio.jobs.start(f"wait {number}", lambda report: go_on.wait(20))
+    path = client.post("/release", sent).goes_to
+    change_schema(world)
+    go_on.set()
+    assert "the schema was changed after the review" in client.wait(path).text
+    assert world.spent() == 0
+
+
 def test_two_studios_of_one_folder_publish_once(world):
     with open_studio(world.folder) as other:
         one, two = world.client(), other.client()

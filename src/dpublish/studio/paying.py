@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from dpublish.core.run import Progress
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.meaning import two_sentences
@@ -126,10 +127,17 @@ def _begin(
     except InvalidParameter as refusal:
         return review(str(refusal))
 
+    def work(report: Progress) -> Any:
+        if payment().content != asked.content:  # it may have waited for other work
+            raise InvalidParameter(
+                "the schema was changed after the review; open the review again; nothing was spent"
+            )
+        return start.work(report)
+
     def ended(job: Job, state: str) -> None:
         spends.end(key, DONE if state == "done" else FAILED, job.problem)
 
-    visit.studio.jobs.start(start.doing, start.work, key=key, back=start.back, ended=ended)
+    visit.studio.jobs.start(start.doing, work, key=key, back=start.back, ended=ended)
     return None
 
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from dpublish.core.released import Release
 from dpublish.core.run import Progress
 from dpublish.core.settings import method_settings
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import load_schema
+from dpublish.data.schema_file import dumps_toml, load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
@@ -68,12 +69,16 @@ class Wanted:
         found |= {SETTING + name: text for name, text in self.settings.items()}
         return {name: text for name, text in (found | changes).items() if text}
 
-    def content(self, method: Any) -> str:
-        """All that is published and paid for, as one text, however its fields were written."""
+    def content(self, method: Any, schema: Schema) -> str:
+        """All that is published and paid for, as one text, however its fields were written.
+
+        What the schema says is part of it: the guarantee that was confirmed follows from that.
+        """
         told = {
             "dataset": self.dataset,
             "data": str(PurePosixPath(self.data)),
             "schema": str(PurePosixPath(self.schema)),
+            "declared": sha256(dumps_toml(schema).encode("utf-8", "replace")).hexdigest(),
             "where": self.where,
             "method": method.name,
             "settings": settings_of(method),

@@ -117,7 +117,7 @@ def review(visit: Visit, problem: str = "") -> Response:
         output=output,
         command=starting.command(wanted, visit.desk, output),
         problem=problem,
-        **review_content(visit, _payment(wanted), method.neighbors(schema)),
+        **review_content(visit, _payment(wanted, visit), method.neighbors(schema)),
     )
 
 
@@ -140,14 +140,15 @@ def send(visit: Visit) -> Response:
 
     return carry_out(
         visit,
-        lambda: _payment(wanted),
+        lambda: _payment(wanted, visit),
         review=lambda problem: review(visit, problem),
         prepare=prepare,
     )
 
 
-def _payment(wanted: Wanted) -> Payment:
-    content = wanted.content(starting.make_method(wanted))
+def _payment(wanted: Wanted, visit: Visit) -> Payment:
+    schema = starting.read_schema(wanted, visit.desk)
+    content = wanted.content(starting.make_method(wanted), schema)
     return Payment(wanted.dataset, content, wanted.exact)
 
 
