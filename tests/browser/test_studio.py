@@ -1,8 +1,9 @@
 """The whole way through the studio in a browser, and what happens when it is left or repeated."""
 
 import re
+import threading
 from fractions import Fraction
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -10,7 +11,10 @@ from browser.checks import broken_words, sideways, violations
 from dpublish import datasets, load
 from dpublish.core.folder.folder import is_signed
 from dpublish.core.folder.signing import create_key
+from dpublish.errors import InputError
 from dpublish.ledger.ledger import Ledger
+from dpublish.studio.spends import Spend, now
+from dpublish.studio.wanted import Wanted
 from studio.test_killed_studio import running, spent
 from studio_world import CANARY, open_studio, until, write_files
 
@@ -122,6 +126,9 @@ def test_the_whole_way_from_a_file_to_a_signed_release(clinic, visit, screenshot
     shown = {
         "begin": "/begin",
         "begin-table": "/begin/steps?data=visits.csv&dataset=others",
+        "begin-done": "/begin/done?data=visits.csv",
+        "keep": "/releases/wards/keep",
+        "certificate": "/releases/wards/certificate",
         "datasets": "/",
         "dataset": "/datasets/visits",
         "review": f"{review.path}?{review.query}",
@@ -303,3 +310,41 @@ def give_session(context, client):
     name, _, value = client.cookie.partition("=")
     context.add_cookies([{"name": name, "value": value, "url": client.world.origin}])
     until(lambda: client.get("/").status == 200)
+
+
+def test_pages_of_work_that_runs_or_did_not_end_well_can_be_read(
+    world, visit, screenshots, monkeypatch
+):
+    go_on = threading.Event()
+
+    def publish(wanted, desk, output, progress):
+        progress(1, 3, "rounds")
+        go_on.wait(60)
+        raise InputError("the disk is full; free some space")
+
+    monkeypatch.setattr(Wanted, "publish", publish)
+    client = world.client()
+    sent = {"output": "wards", "confirm": "visits", "key": client.get(REVIEW).field("key")}
+    path = client.post("/release", dict(parse_qsl(REVIEW.partition("?")[2])) | sent).goes_to
+    lost = Spend("lost", "content", now(), "visits", "histogram of visits", "0.5", "lost")
+    world.studio.spends.begin(lost)
+    world.studio.spends.process = "another run"
+    try:
+        desk = Desk(visit, world)
+        page = desk.go(path)
+        page.get_by_text("rounds: 1 of 3").wait_for()
+        assert page.get_by_role("button", name="Stop").count() == 1
+        shown = {"work-running": path, "work-interrupted": "/jobs/lost"}
+        require_readable(visit, world, shown, screenshots)
+    finally:
+        go_on.set()
+    page.get_by_text("the disk is full").wait_for()
+    more = {
+        "work-failed": path,
+        "streams-review": (
+            "/streams/review?dataset=visits&schema=visits.toml&method=per-snapshot&epsilon=1"
+            "&set-columns=ward&set-horizon=3&set-trust_rows=true"
+        ),
+        "bounds": "/schemas/bounds?schema=visits.toml&column=age",
+    }
+    require_readable(visit, world, more, screenshots)
