@@ -142,7 +142,7 @@ def test_a_step_that_was_published_elsewhere_is_not_repeated(world):
     ("sent", "told"),
     [
         ({"file": "2024-05-01.parquet"}, "does not come after"),
-        ({"file": "2024-05-03.parquet", "time": "later"}, "--new-labels"),
+        ({"file": "2024-05-03.parquet", "time": "later"}, "tick that the label may differ"),
         ({"file": "2024-05-03.parquet", "time": "a\nb"}, "one line"),
         ({"file": "../x.parquet"}, "not in the studio"),
         ({"file": ""}, "missing"),

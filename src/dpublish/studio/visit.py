@@ -27,6 +27,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_shor
 from dpublish.studio.access import Access, Session
 from dpublish.studio.desk import Desk
 from dpublish.studio.jobs import Jobs, fault_words
+from dpublish.studio.phrasing import for_pages
 from dpublish.studio.spends import Spends
 
 _MOST_FIELDS = 2_000
@@ -199,6 +200,7 @@ def templates() -> Environment:
         "number": format_number,
         "figure": figure_name,
         "setting": default_words,
+        "for_pages": for_pages,
         "capital": lambda text: text[:1].upper() + text[1:],
         "when": lambda time: f"{time[:10]} {time[11:16]} UTC",
     }
