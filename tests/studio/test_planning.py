@@ -362,7 +362,7 @@ def test_bounds_of_records_stand_side_by_side_where_people_have_several(looked_a
     trades = trade_of_bounds(Histogram(columns=("ward",)), schema, Fraction(1, 2), n_records=900)
     table = " ".join(f"{each.contribution} {format_number(each.error)}" for each in trades)
     unbound = see(client, **asked)
-    assert "contribution 4 to keep at most 4 records of each" in words(unbound)  # it says that a bound is needed
+    assert "contribution 4 to keep at most 4 records of each" in words(unbound)
     assert table in words(unbound)
     assert links(unbound, "/release?") == []
     bound = see(client, **asked | {"set-contribution": "4"})

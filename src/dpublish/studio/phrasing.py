@@ -14,7 +14,7 @@ _COMMANDS = (
     (r"repeat `dpublish stream start`", "start the stream again"),
     (r"; see: dpublish methods \S+", ""),
     (r" \(dpublish [a-z -]+\)", ""),
-    (r"say --new-labels", "tick that the label may differ"),
+    (r"say --new-labels \(allow_new_labels=True\)", "tick that the label may differ"),
     (r"begin again with --fresh", "forget the answers and begin again"),
     (r" \(--[a-z][a-z-]*\)", ""),
     (r"(--[a-z][a-z-]*(?: [^\s()]+)?) \([a-z_]+=[^()]*\)", r"\1"),  # the same in Python

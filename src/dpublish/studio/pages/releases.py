@@ -5,7 +5,6 @@ from typing import NamedTuple
 from starlette.responses import HTMLResponse, Response
 
 from dpublish.core.coverage import coverage_of
-from dpublish.core.folder.data_package import package_head
 from dpublish.core.folder.folder import folder_hash, is_signed, load, manifest_name
 from dpublish.core.folder.signing import PublicKey, named_key
 from dpublish.core.folder.verification import verify_folder
@@ -16,7 +15,7 @@ from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.privacy.meaning import two_sentences
 from dpublish.publishing.recording import compare_releases, record_release
 from dpublish.publishing.statistics_tables import statistics_of
-from dpublish.report.page import render_report, share_rows
+from dpublish.report.page import page_title, render_report, share_rows
 from dpublish.studio.pages import comparing, using
 from dpublish.studio.pages.documents import DOCUMENT_POLICY, PUBLIC_KEYS, documents
 from dpublish.studio.pages.documents import PAGES as DOCUMENTS
@@ -71,7 +70,7 @@ def release(visit: Visit) -> Response:
     return visit.show(
         "release.html",
         name=name,
-        title=title_of(found),
+        title=page_title(found),
         release=found,
         receipt=found.receipt,
         sentences=_sentences(found),
@@ -119,20 +118,11 @@ def record(visit: Visit) -> Response:
     return visit.go(f"/releases/{name}")
 
 
-def title_of(found: Release) -> str:
-    """Return what the owner calls a release, or else what it is."""
-    stated = found.schema.publication
-    if stated is not None and stated.title:
-        return str(package_head(found)["title"])
-    kind = found.kind.replace("-", " ").capitalize()
-    return f"{kind} of {found.receipt.dataset}" if found.receipt.dataset else kind
-
-
 def _row(visit: Visit, name: str) -> Row:
     try:
         path = visit.desk.release(name)
         found = load(path)
-        return Row(name, title_of(found), found, is_signed(path))
+        return Row(name, page_title(found), found, is_signed(path))
     except DPublishError as error:
         return Row(name, problem=str(error))
 

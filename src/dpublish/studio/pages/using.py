@@ -221,8 +221,14 @@ def _preview(found: Release, visit: Visit) -> dict[str, Any]:
 def _shown(table: pa.Table) -> dict[str, Any]:
     return {
         "headers": table.column_names,
-        "rows": [["" if v is None else str(v) for v in row.values()] for row in table.to_pylist()],
+        "rows": [[_cell(value) for value in row.values()] for row in table.to_pylist()],
     }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return format_number(value, 6)  # the file has all digits
+    return "" if value is None else str(value)
 
 
 def _send_rows(visit: Visit, ending: str) -> Response:
