@@ -242,3 +242,11 @@ def test_the_form_asks_for_the_settings_of_the_method(world):
     page = client.get("/streams/start", method="bd", **{"set-window": "7"})
     assert 'name="set-window" type="text" value="7"' in page.text
     assert 'name="set-controller"' not in page.text
+
+
+def test_the_report_of_a_stream_grows_with_it(world):
+    client = world.client()
+    start(client)
+    for day in (1, 2):
+        take(client, day)
+        assert f"The last {day} of {day} steps" in client.get("/releases/days/report").text

@@ -52,3 +52,5 @@ def test_the_likely_table_schema_and_dataset_are_chosen(studio):
 def test_a_schema_leads_to_a_plan(studio):
     page = studio.client().get("/schemas/visits.toml").text
     assert "/plan?schema=visits.toml&amp;data=visits.parquet" in page
+    planned = studio.client().get("/plan", schema="visits.toml").text
+    assert '<option value="visits" selected>' in planned

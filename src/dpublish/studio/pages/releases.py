@@ -1,11 +1,13 @@
 """Releases: what there is, what each guarantees and holds, its report, and whether it is whole."""
 
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from starlette.responses import HTMLResponse, Response
 
 from dpublish.core.coverage import coverage_of
-from dpublish.core.folder.folder import folder_hash, is_signed, load, manifest_name
+from dpublish.core.folder.folder import HEAD, folder_hash, is_signed, load, manifest_name
 from dpublish.core.folder.signing import PublicKey, named_key
 from dpublish.core.folder.verification import verify_folder
 from dpublish.core.released import Release
@@ -22,6 +24,7 @@ from dpublish.studio.pages.documents import PAGES as DOCUMENTS
 from dpublish.studio.visit import Page, Visit
 
 _PER_PAGE = 50
+_KEPT_REPORTS = 16
 
 
 class Row(NamedTuple):
@@ -85,8 +88,11 @@ def release(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """Write the report anew from the release, once its files have been checked."""
-    found = load(visit.desk.release(visit.part("name")))
-    return HTMLResponse(render_report(found), headers={"Content-Security-Policy": DOCUMENT_POLICY})
+    path = visit.desk.release(visit.part("name"))
+    found = load(path)  # refuses a folder that was changed since it was written
+    is_final = (path / HEAD).is_file()  # a stream grows, and its digest does not tell
+    text = _report(path, folder_hash(path)) if is_final else render_report(found)
+    return HTMLResponse(text, headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
 def verify(visit: Visit) -> Response:
@@ -116,6 +122,12 @@ def record(visit: Visit) -> Response:
     with visit.desk.open_ledger() as ledger:
         record_release(ledger, path)
     return visit.go(f"/releases/{name}")
+
+
+@lru_cache(_KEPT_REPORTS)
+def _report(path: Path, digest: str) -> str:
+    """Render the report of a folder that does not change; its charts take most of the time."""
+    return render_report(load(path))
 
 
 def _row(visit: Visit, name: str) -> Row:
