@@ -5,7 +5,7 @@ import re
 _COMMANDS = (
     (r"`?dpublish rehearse`? (?=measures|shows)", "a rehearsal "),
     (r"`?dpublish plan`? (?=states|shows)", "the plan "),
-    (r"`?dpublish choose-k`? (?=tries)", "its page for the number of clusters "),
+    (r"`?dpublish choose-k`? (?=tries)", "its page Choose k "),
     (r": `?dpublish schema bounds`?", " on the page of the column"),
     (r"with `dpublish ledger cap`", "on the page of the dataset"),
     (r"`dpublish ledger cap` changes", "the page of the dataset changes"),

@@ -30,6 +30,7 @@ from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.streams.released import StreamRelease
 from dpublish.publishing.statistics_tables import statistics_of, statistics_rows
 from dpublish.publishing.table_file import batches_as_bytes
+from dpublish.plots.inline import in_either_scheme
 from dpublish.report.charts import standalone
 from dpublish.studio.desk import TABLES
 from dpublish.studio.visit import Page, Visit
@@ -174,7 +175,8 @@ def chart(svg: str | None) -> Response:
     if svg is None:
         raise InputError('charts need Matplotlib: pip install "dpublish[plots]"')
     headers = {"Content-Security-Policy": CHART_POLICY}
-    return Response(standalone(svg), media_type="image/svg+xml", headers=headers)
+    text = standalone(in_either_scheme(svg))
+    return Response(text, media_type="image/svg+xml", headers=headers)
 
 
 def read_number(text: str, what: str) -> int | None:
