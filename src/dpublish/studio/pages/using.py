@@ -28,9 +28,9 @@ from dpublish.evaluation.predicted import predict_file
 from dpublish.methods.kmeans.choose_k import Validity, best_of, draw_validity, judge_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.streams.released import StreamRelease
+from dpublish.plots.inline import in_either_scheme
 from dpublish.publishing.statistics_tables import statistics_of, statistics_rows
 from dpublish.publishing.table_file import batches_as_bytes
-from dpublish.plots.inline import in_either_scheme
 from dpublish.report.charts import standalone
 from dpublish.studio.desk import TABLES
 from dpublish.studio.visit import Page, Visit
