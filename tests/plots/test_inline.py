@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dpublish.plots.charts import bar_chart
-from dpublish.plots.inline import DARK, inline
+from dpublish.plots.inline import DARK, in_either_scheme, inline
 from dpublish.plots.style import FRAME, INK, LESS, MORE, PAGE, PALE, TEXT, WHISKER
 
 BRIGHT_PAGE, DARK_PAGE = PAGE, DARK[PAGE]
@@ -64,3 +64,13 @@ def test_a_chart_of_a_nasty_column_stays_one_drawing():
     )
     assert drawn.count("</svg>") == 1
     assert "<script" not in drawn
+
+
+def test_a_picture_brings_the_colors_of_both_schemes():
+    drawn = in_either_scheme(bar_chart(["a", "b"], [1, 2], float("nan"), title="t", ordered=False))
+    used = set(re.findall(r"var\((--c-[0-9a-f]{6}), #", drawn))
+    style = re.search(r"<style>@media \(prefers-color-scheme: dark\) \{ svg \{(.*?)\} \}", drawn)[1]
+    assert used
+    assert used <= set(re.findall(r"--c-[0-9a-f]{6}(?=:)", style))
+    assert "fill: #e7ebee" in style  # of what has no color of its own
+    assert drawn.count("</svg>") == 1

@@ -245,3 +245,16 @@ def test_a_page_of_seeded_noise_claims_no_bound():
     text = render_report(release, with_charts=False)
     assert "guarantees nothing" in text
     assert "% sure" not in text
+
+
+def test_a_page_of_many_charts_stays_light_and_says_what_is_left_out():
+    many = Schema(tuple(column(f"c{n}", "category", values=list("abcdefgh")) for n in range(40)))
+    rows = pa.table({name: list("abcd") * 10 for name in many.names})
+    method = make_method("marginals", {})
+    release = method.release(open_table(rows, many), budget=Budget.seeded(1), rng=secure())
+    text = render_report(release)
+    shown = text.count("<figure")
+    assert 1 <= shown < len(section_of(release).figures)
+    left = len(section_of(release).figures) - shown
+    assert f"{left} further charts are left out" in text
+    assert len(text.encode()) < 200_000

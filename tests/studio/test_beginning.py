@@ -58,6 +58,7 @@ def test_a_table_becomes_a_schema_a_dataset_and_a_plan(stays):
     page = client.get(done.goes_to)
     assert "/plan?dataset=stays&amp;data=stays.csv&amp;schema=stays.toml" in page.text
     assert "goal=counts%3Aage%2Csex" in page.text
+    assert "&amp;rows=20000" in page.text
     schema = load_schema(stays.folder / "stays.toml")
     assert schema.names == ("age", "sex", "ward", "{{7*7}}")
     assert schema.unit == "patient_id"

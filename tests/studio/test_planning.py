@@ -25,6 +25,7 @@ from dpublish.privacy.neighbors import UserInWindow
 from dpublish.publishing.plan import trade_of_bounds
 from dpublish.randomness import secure
 from dpublish.studio import study
+from dpublish.studio.phrasing import for_pages
 from studio_world import CANARY, SCHEMA, open_studio, write_files
 
 BASE = {"dataset": "visits", "data": "visits.parquet", "schema": "visits.toml", "rows": "900"}
@@ -95,9 +96,9 @@ def test_a_goal_is_advised_and_planned(client, task):
     horizon = 30 if task == "stream" else None
     advice = advise(SCHEMA, TASKS[task], n_records=900, horizon=horizon)
     for choice in advice.choices:
-        assert choice.why[1:] in words(shown)
-        assert choice.gives[1:] in words(shown)
-        assert all(note in words(shown) for note in choice.notes)
+        assert for_pages(choice.why)[1:] in words(shown)
+        assert for_pages(choice.gives)[1:] in words(shown)
+        assert all(for_pages(note) in words(shown) for note in choice.notes)
     first = advice.choices[0]
     for name in first.expected_error:
         assert figure_name(name) in words(shown)
@@ -361,7 +362,7 @@ def test_bounds_of_records_stand_side_by_side_where_people_have_several(looked_a
     trades = trade_of_bounds(Histogram(columns=("ward",)), schema, Fraction(1, 2), n_records=900)
     table = " ".join(f"{each.contribution} {format_number(each.error)}" for each in trades)
     unbound = see(client, **asked)
-    assert "--contribution" in words(unbound)  # it says that a bound is needed
+    assert "contribution 4 to keep at most 4 records of each" in words(unbound)
     assert table in words(unbound)
     assert links(unbound, "/release?") == []
     bound = see(client, **asked | {"set-contribution": "4"})

@@ -18,7 +18,7 @@ from dpublish.core.folder.signing import PublicKey, create_key
 from dpublish.data.publication import Publication
 from dpublish.data.schema import Schema, column
 from dpublish.ledger.ledger import Ledger
-from dpublish.studio.pages import documents
+from dpublish.studio.pages import documents, releases
 from releases_world import NAMES, make_release, make_releases
 from studio_world import CANARY, SCHEMA, open_studio
 
@@ -87,6 +87,18 @@ def test_a_release_shows_its_guarantee_and_what_it_offers(shared):
     assert "statistics" in offered["means"]
     assert "choose-k" in offered["points"]
     assert not {"statistics", "choose-k"} & offered["wards"]
+
+
+def test_a_report_is_drawn_once_and_refused_once_the_folder_was_changed(own, monkeypatch):
+    client, drawn = own.client(), []
+    render = releases.render_report
+    monkeypatch.setattr(releases, "render_report", lambda found: drawn.append(1) or render(found))
+    first, again = (client.get("/releases/wards/report") for _ in range(2))
+    assert first.status == 200
+    assert first.text == again.text
+    assert len(drawn) == 1
+    (own.folder / "releases" / "wards" / "added.txt").write_text("added")
+    assert client.get("/releases/wards/report").status != 200
 
 
 def test_the_report_can_do_nothing_but_be_read(shared):

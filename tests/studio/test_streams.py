@@ -142,7 +142,7 @@ def test_a_step_that_was_published_elsewhere_is_not_repeated(world):
     ("sent", "told"),
     [
         ({"file": "2024-05-01.parquet"}, "does not come after"),
-        ({"file": "2024-05-03.parquet", "time": "later"}, "--new-labels"),
+        ({"file": "2024-05-03.parquet", "time": "later"}, "tick that the label may differ"),
         ({"file": "2024-05-03.parquet", "time": "a\nb"}, "one line"),
         ({"file": "../x.parquet"}, "not in the studio"),
         ({"file": ""}, "missing"),
@@ -242,3 +242,11 @@ def test_the_form_asks_for_the_settings_of_the_method(world):
     page = client.get("/streams/start", method="bd", **{"set-window": "7"})
     assert 'name="set-window" type="text" value="7"' in page.text
     assert 'name="set-controller"' not in page.text
+
+
+def test_the_report_of_a_stream_grows_with_it(world):
+    client = world.client()
+    start(client)
+    for day in (1, 2):
+        take(client, day)
+        assert f"The last {day} of {day} steps" in client.get("/releases/days/report").text

@@ -75,6 +75,20 @@ def dark_rules() -> str:
     return " ".join(f"{_name(light)}: {dark};" for light, dark in DARK.items())
 
 
+def in_either_scheme(svg: str) -> str:
+    """Make an SVG that is shown as a picture follow the reader's scheme of colors.
+
+    >>> in_either_scheme('<svg><rect fill="#000000"/></svg>').partition("<style>")[2][:58]
+    '@media (prefers-color-scheme: dark) { svg { fill: #e7ebee;'
+    """
+    head, tag, rest = inline(svg, 1, "").partition("<svg")
+    opening, close, inside = rest.partition(">")
+    opening = opening.replace(' role="img" aria-label=""', "")  # the page names the picture
+    rules = f"fill: {DARK['#000000']}; {dark_rules()}"  # black is what has no color of its own
+    style = f"<style>@media (prefers-color-scheme: dark) {{ svg {{ {rules} }} }}</style>"
+    return f"{head}{tag}{opening}{close}{style}{inside}"
+
+
 def _variable(found: re.Match[str]) -> str:
     color = found[3].lower()
     if color not in _THEMED:

@@ -140,7 +140,7 @@ def _stated(status: Status | None, name: str) -> str:
     if status is None:
         return "unknown: the ledger does not vouch for this release"
     stated: str = getattr(status, name)
-    return stated or "not stated (dpublish ledger describe)"
+    return stated or "not stated (on the dataset's page of the studio, or dpublish ledger describe)"
 
 
 def _checked(examined: Examined) -> Section:

@@ -1,6 +1,6 @@
 """The report of a release: what was published, guaranteed and spent, from the release alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from dpublish.privacy.meaning import two_sentences
 from dpublish.privacy.receipt import Receipt
 from dpublish.report.about import about, how_to_cite, statement_of, what_is_learned
 from dpublish.report.html import Page, render_page
-from dpublish.report.section import Listing, Section, section_of
+from dpublish.report.section import Figure, Listing, Section, section_of
 
 _TITLES = {
     "personal": "Personalized release",
@@ -26,6 +26,8 @@ _TITLES = {
 }
 _VARIABLES = {"histogram": "histogram", "top-values": "ranking"}
 _DIGITS = "0123456789"
+_MOST_DRAWN = 150_000
+"""Characters of drawings on a page: with styles and tables it stays below 200 kB."""
 
 
 def render_report(release: Release, *, with_charts: bool = True, folder: str = "") -> str:
@@ -88,14 +90,31 @@ def _published(release: Release, own: Section) -> Section:
         "There are no charts, because Matplotlib is missing here: run <code>pip install "
         "matplotlib</code>, and then <code>dpublish report</code> on the release folder."
     )
+    shown = _few_enough(own.figures)
+    notes = [] if can_draw() else [no_charts]
+    if left := len(own.figures) - len(shown):
+        number = "1 further chart is" if left == 1 else f"{left:,} further charts are"
+        notes.append(
+            Markup(
+                "{} left out, so that the page stays light: <code>release.plot(NUMBER)</code> "
+                "draws each of them, {} to {}."
+            ).format(number, len(shown), len(own.figures) - 1)
+        )
     return Section(
         "What was published",
         own.paragraphs,
         pairs=release.summary(),
-        figures=own.figures,
+        figures=shown,
         listings=own.listings,
-        notes=() if can_draw() else [no_charts],
+        notes=notes,
     )
+
+
+def _few_enough(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the first drawings, as many as a light page has room for; one at least."""
+    sizes = accumulate(len(each.svg) for each in figures)
+    fits = [size <= _MOST_DRAWN for size in sizes]
+    return list(figures[: max(1, sum(fits))])
 
 
 def _covered(release: Release) -> Section:

@@ -1,10 +1,11 @@
 """Build the studio's web application."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -24,7 +25,7 @@ from dpublish.studio.pages import (
     work,
 )
 from dpublish.studio.spends import Spends
-from dpublish.studio.visit import Page, Studio
+from dpublish.studio.visit import Page, Studio, Visit
 
 MOST_BYTES = 256 * 1024 * 1024
 """No request is larger; an uploaded table is the largest."""
@@ -48,10 +49,13 @@ def make_app(desk: Desk, access: Access) -> tuple[ASGIApp, Studio]:
     routes = [page.route(studio) for page in PAGES]
     app = Starlette(
         routes=[*routes, Mount("/static", static)],
-        exception_handlers={404: _missing, 405: _missing},
+        exception_handlers=dict.fromkeys((404, 405), _missing(studio)),
     )
     return Guard(app, access, MOST_BYTES), studio
 
 
-async def _missing(request: Request, error: Exception) -> Response:
-    return PlainTextResponse("not found", 404)
+def _missing(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(request: Request, error: Exception) -> Response:
+        return Visit(request, studio, request.scope["session"]).miss()
+
+    return answer

@@ -181,6 +181,11 @@ def rehearsed_curves(found: Rehearsal, marked: Fraction | None) -> list[Picture]
     return drawn
 
 
+def has_knee(found: Rehearsal) -> bool:
+    """Whether more stopped paying among the epsilons that were tried."""
+    return found.knee != found.points[-1].epsilon
+
+
 def _ends(found: Rehearsal, values: Sequence[Repeats]) -> str:
     """Say in words where a curve begins and ends."""
     told = [
@@ -192,7 +197,9 @@ def _ends(found: Rehearsal, values: Sequence[Repeats]) -> str:
 
 def _marks_of(found: Rehearsal, marked: Fraction | None, across: Scale) -> tuple[Mark, ...]:
     """Mark where more stops paying, the epsilon for what was wanted, and that of the plan."""
-    marks = [Mark(across.at(float(found.knee)), "stops paying", "knee")]
+    marks = []
+    if has_knee(found):
+        marks.append(Mark(across.at(float(found.knee)), "stops paying", "knee"))
     if found.wanted is not None and found.epsilon is not None:
         words = f"suffices: {format_rounded(found.epsilon)}"
         marks.append(Mark(across.at(float(found.epsilon)), words, "limit"))

@@ -1,16 +1,16 @@
 """One request as a page sees it: what was asked, by whom, and how to answer."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from anyio import CapacityLimiter, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dpublish.accuracy.rounding import format_number
@@ -27,6 +27,7 @@ from dpublish.privacy.epsilon import format_epsilon, format_rounded, format_shor
 from dpublish.studio.access import Access, Session
 from dpublish.studio.desk import Desk
 from dpublish.studio.jobs import Jobs, fault_words
+from dpublish.studio.phrasing import for_pages
 from dpublish.studio.spends import Spends
 
 _MOST_FIELDS = 2_000
@@ -78,6 +79,15 @@ class Visit:
         """Whether a part of a page is asked for, to be put into one that is shown."""
         return self.request.headers.get("hx-request") == "true"
 
+    @property
+    def came_from(self) -> str:
+        """The page of the studio that led here; empty if it is not known, or this very page."""
+        stated = urlsplit(self.request.headers.get("referer", ""))
+        here = self.request.url
+        found = urlunsplit(("", "", stated.path, stated.query, ""))
+        is_own = stated.netloc == here.netloc and found.startswith("/") and found[1:2] != "/"
+        return found if is_own and (stated.path, stated.query) != (here.path, here.query) else ""
+
     def part(self, name: str) -> str:
         """Read a part of the address, such as the name of a release."""
         return str(self.request.path_params[name])
@@ -94,9 +104,9 @@ class Visit:
         text = templates().get_template(template).render(visit=self, **content)
         return HTMLResponse(text, code)
 
-    def go(self, path: str, **query: str) -> Response:
-        """Send the browser to another page."""
-        target = address(path, **query)
+    def go(self, path: str, *, anchor: str = "", **query: str) -> Response:
+        """Send the browser to another page, or to a part of it."""
+        target = address(path, **query) + (f"#{anchor}" if anchor else "")
         if self.is_part:
             return Response(status_code=200, headers={"HX-Redirect": target})
         return RedirectResponse(target, 303)
@@ -107,6 +117,16 @@ class Visit:
         template = "refusal_part.html" if self.is_part else "refusal.html"
         status = 200 if self.is_part else _status(error)  # parts of other codes are not shown
         return self.show(template, code=status, problem=str(error), notes=notes)
+
+    def deny(self) -> Response:
+        """Answer a reader that this is for owners."""
+        told = "this page is for owners; readers see datasets, schemas, plans, releases and streams"
+        return self.show("refusal.html", code=403, problem=told, notes=())
+
+    def miss(self) -> Response:
+        """Answer that there is no such page."""
+        told = "there is no page at this address; take one of those above"
+        return self.show("refusal.html", code=404, problem=told, notes=())
 
 
 Handler = Callable[[Visit], Response]
@@ -136,7 +156,7 @@ class Page:
         async def endpoint(request: Request) -> Response:
             session: Session = request.scope["session"]
             if (self.owner_only or self.method != "GET") and not session.may_spend:
-                return PlainTextResponse("forbidden", 403)
+                return Visit(request, studio, session).deny()
             visit = Visit(request, studio, session)
             if self.method == "GET":
                 limiter = None if session.may_spend else studio.reading
@@ -186,6 +206,16 @@ def address(path: str, **query: str) -> str:
     return quote(path) + ("?" + urlencode(told) if told else "")
 
 
+def named_like(names: Iterable[str], other: str) -> str:
+    """Find the file that is called as another is, but for its ending; empty if none is.
+
+    >>> named_like(["codes.csv", "visits.csv"], "visits.toml"), named_like(["codes.csv"], "visits")
+    ('visits.csv', '')
+    """
+    wanted = other.rpartition(".")[0] or other
+    return next((each for each in names if (each.rpartition(".")[0] or each) == wanted), "")
+
+
 @cache
 def templates() -> Environment:
     """Return the templates; whatever they are given is escaped."""
@@ -203,6 +233,8 @@ def templates() -> Environment:
         "number": format_number,
         "figure": figure_name,
         "setting": default_words,
+        "for_pages": for_pages,
+        "named_like": named_like,
         "capital": lambda text: text[:1].upper() + text[1:],
         "when": lambda time: f"{time[:10]} {time[11:16]} UTC",
     }

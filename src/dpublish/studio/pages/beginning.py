@@ -92,8 +92,9 @@ def write(visit: Visit) -> Response:
         if begun.stage != REVIEW:
             return visit.go("/begin/steps", **begun.query)
         goal, epsilon = str(begun.start.goal), format_epsilon(begun.start.epsilon)
+        rows = str(begun.start.n_records or "")
         write_all(begun.start, begun.files, begun.prepare())
-        return visit.go("/begin/done", **begun.query, goal=goal, epsilon=epsilon)
+        return visit.go("/begin/done", **begun.query, goal=goal, epsilon=epsilon, rows=rows)
     return visit.go("/begin/done", data=visit.given("data"), dataset=files.dataset)
 
 
@@ -111,6 +112,7 @@ def done(visit: Visit) -> Response:
         plan_file=files.plan.name if files.plan.exists() else "",
         goal=visit.query.get("goal", ""),
         epsilon=visit.query.get("epsilon", ""),
+        rows=visit.query.get("rows", ""),
     )
 
 

@@ -18,7 +18,8 @@ def compare(visit: Visit) -> Response:
 
     def find() -> Look:
         found = inspect_table(loaded, source.location, table=source.table)
-        return Look("compared.html", {"found": found, "data": data, "schema": opened.name})
+        told = {"found": found, "data": data, "schema": opened.name, "columns": loaded.names}
+        return Look("compared.html", told)
 
     back = address(f"/schemas/{opened.name}")
     return start_look(visit, f"Comparing {data} with {opened.name}", find, back=back)

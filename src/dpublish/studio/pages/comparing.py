@@ -59,6 +59,7 @@ def evaluate_form(visit: Visit) -> Response:
     return visit.show(
         "evaluate.html",
         name=name,
+        dataset=found.receipt.dataset or "",
         tables=visit.desk.list_files(TABLES),
         is_stream=isinstance(found, StreamRelease),
         columns=found.schema.names,

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
+from dpublish.core.folder.folder import head_name
+from dpublish.core.folder.opening import read_json
 from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.ledger.account import Status
 from dpublish.ledger.ledger import Ledger
@@ -119,12 +121,13 @@ def _steps(status: Status) -> list[Step]:
 
 
 def _release_id(visit: Visit, name: str) -> str | None:
-    from dpublish.core.folder.folder import load
-
+    """Read the id that a folder states, for a link; what it holds is checked when it is opened."""
     try:
-        return load(visit.desk.release(name)).receipt.release_id
-    except DPublishError:
+        path = visit.desk.release(name)
+        found = read_json(path, head_name(path))["receipt"]["release_id"]
+    except (DPublishError, LookupError, TypeError):
         return None
+    return found if isinstance(found, str) else None
 
 
 PAGES = (

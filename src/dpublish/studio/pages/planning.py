@@ -14,7 +14,7 @@ from dpublish.planning.rehearse import REPEATS
 from dpublish.privacy.epsilon import format_epsilon
 from dpublish.publishing.plan import THEORY
 from dpublish.studio.asked import Asked
-from dpublish.studio.curves import rehearsed_curves
+from dpublish.studio.curves import has_knee, rehearsed_curves
 from dpublish.studio.desk import SCHEMAS, TABLES
 from dpublish.studio.jobs import Job
 from dpublish.studio.rehearsals import DEFAULT_TRIED, ORIGINS, Rehearsing, rehearsals
@@ -56,7 +56,8 @@ def rehearse(visit: Visit) -> Response:
         job = Rehearsing.of(study).start(visit.studio.jobs)
     except DPublishError as error:
         return page(visit, str(error))
-    return visit.go("/plan", **replace(study.stated, rehearsal=job.key).query())
+    fields = replace(study.stated, rehearsal=job.key).query()
+    return visit.go("/plan", anchor="rehearsal", **fields)
 
 
 def _asked(visit: Visit) -> Asked:
@@ -104,7 +105,7 @@ def _result(job: Job | None, study: Study) -> dict[str, Any]:
         return {}
     marked = study.exact if study.planned is not None else None
     found = job.result
-    take = {format_epsilon(found.knee): "where more stops paying"}
+    take = {format_epsilon(found.knee): "where more stops paying"} if has_knee(found) else {}
     if found.wanted is not None and found.epsilon is not None:
         take |= {format_epsilon(found.epsilon): f"for {found.wanted}"}
     links = [

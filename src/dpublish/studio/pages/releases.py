@@ -1,12 +1,13 @@
 """Releases: what there is, what each guarantees and holds, its report, and whether it is whole."""
 
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from starlette.responses import HTMLResponse, Response
 
 from dpublish.core.coverage import coverage_of
-from dpublish.core.folder.data_package import package_head
-from dpublish.core.folder.folder import folder_hash, is_signed, load, manifest_name
+from dpublish.core.folder.folder import HEAD, folder_hash, is_signed, load, manifest_name
 from dpublish.core.folder.signing import PublicKey, named_key
 from dpublish.core.folder.verification import verify_folder
 from dpublish.core.released import Release
@@ -16,13 +17,14 @@ from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.privacy.meaning import two_sentences
 from dpublish.publishing.recording import compare_releases, record_release
 from dpublish.publishing.statistics_tables import statistics_of
-from dpublish.report.page import render_report, share_rows
+from dpublish.report.page import page_title, render_report, share_rows
 from dpublish.studio.pages import comparing, using
 from dpublish.studio.pages.documents import DOCUMENT_POLICY, PUBLIC_KEYS, documents
 from dpublish.studio.pages.documents import PAGES as DOCUMENTS
 from dpublish.studio.visit import Page, Visit
 
 _PER_PAGE = 50
+_KEPT_REPORTS = 16
 
 
 class Row(NamedTuple):
@@ -71,7 +73,7 @@ def release(visit: Visit) -> Response:
     return visit.show(
         "release.html",
         name=name,
-        title=title_of(found),
+        title=page_title(found),
         release=found,
         receipt=found.receipt,
         sentences=_sentences(found),
@@ -86,8 +88,11 @@ def release(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """Write the report anew from the release, once its files have been checked."""
-    found = load(visit.desk.release(visit.part("name")))
-    return HTMLResponse(render_report(found), headers={"Content-Security-Policy": DOCUMENT_POLICY})
+    path = visit.desk.release(visit.part("name"))
+    found = load(path)  # refuses a folder that was changed since it was written
+    is_final = (path / HEAD).is_file()  # a stream grows, and its digest does not tell
+    text = _report(path, folder_hash(path)) if is_final else render_report(found)
+    return HTMLResponse(text, headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
 
 def verify(visit: Visit) -> Response:
@@ -119,20 +124,17 @@ def record(visit: Visit) -> Response:
     return visit.go(f"/releases/{name}")
 
 
-def title_of(found: Release) -> str:
-    """Return what the owner calls a release, or else what it is."""
-    stated = found.schema.publication
-    if stated is not None and stated.title:
-        return str(package_head(found)["title"])
-    kind = found.kind.replace("-", " ").capitalize()
-    return f"{kind} of {found.receipt.dataset}" if found.receipt.dataset else kind
+@lru_cache(_KEPT_REPORTS)
+def _report(path: Path, digest: str) -> str:
+    """Render the report of a folder that does not change; its charts take most of the time."""
+    return render_report(load(path))
 
 
 def _row(visit: Visit, name: str) -> Row:
     try:
         path = visit.desk.release(name)
         found = load(path)
-        return Row(name, title_of(found), found, is_signed(path))
+        return Row(name, page_title(found), found, is_signed(path))
     except DPublishError as error:
         return Row(name, problem=str(error))
 

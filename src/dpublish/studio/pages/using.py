@@ -28,6 +28,7 @@ from dpublish.evaluation.predicted import predict_file
 from dpublish.methods.kmeans.choose_k import Validity, best_of, draw_validity, judge_clusters
 from dpublish.methods.kmeans.released import KMeansRelease
 from dpublish.methods.streams.released import StreamRelease
+from dpublish.plots.inline import in_either_scheme
 from dpublish.publishing.statistics_tables import statistics_of, statistics_rows
 from dpublish.publishing.table_file import batches_as_bytes
 from dpublish.report.charts import standalone
@@ -183,7 +184,8 @@ def chart(svg: str | None) -> Response:
     if svg is None:
         raise InputError('charts need Matplotlib: pip install "dpublish[plots]"')
     headers = {"Content-Security-Policy": CHART_POLICY}
-    return Response(standalone(svg), media_type="image/svg+xml", headers=headers)
+    text = standalone(in_either_scheme(svg))
+    return Response(text, media_type="image/svg+xml", headers=headers)
 
 
 def read_number(text: str, what: str) -> int | None:
@@ -230,8 +232,14 @@ def _preview(found: Release, visit: Visit) -> dict[str, Any]:
 def _shown(table: pa.Table) -> dict[str, Any]:
     return {
         "headers": table.column_names,
-        "rows": [["" if v is None else str(v) for v in row.values()] for row in table.to_pylist()],
+        "rows": [[_cell(value) for value in row.values()] for row in table.to_pylist()],
     }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return format_number(value, 6)  # the file has all digits
+    return "" if value is None else str(value)
 
 
 def _send_rows(visit: Visit, ending: str) -> Response:
