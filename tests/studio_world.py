@@ -162,13 +162,13 @@ class World:
 
 
 @contextmanager
-def open_studio(folder):
+def open_studio(folder, sources=()):
     """Serve the studio of a folder until the block ends."""
     where = Listening()
     listening = bind(where)
     port = listening.getsockname()[1]
     access = Access(where.origins(port))
-    desk = Desk(str(folder / "books.db"), folder / "releases", folder)
+    desk = Desk(str(folder / "books.db"), folder / "releases", folder, dict(sources))
     app, studio = make_app(desk, access)
     config = uvicorn.Config(app, access_log=False, log_level="error", lifespan="off")
     server = uvicorn.Server(config)

@@ -8,13 +8,12 @@ studio's own pages.  A link is good for one session.
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
 from threading import Lock
 from typing import Literal
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -81,7 +80,8 @@ class Access:
         self.hosts = frozenset(urlsplit(each).netloc for each in origins)
         self.is_secure = all(each.startswith("https:") for each in origins)
         port = urlsplit(origins[0]).port
-        self.cookie = f"dpublish-studio-{port or 'web'}"
+        cookie = f"dpublish-studio-{port or 'web'}"
+        self.cookies: dict[Role, str] = {"owner": cookie, "reader": f"{cookie}-reader"}
         self._tokens: dict[str, Role] = {}
         self._sessions: dict[str, Session] = {}
         self._lock = Lock()
@@ -118,13 +118,11 @@ class Access:
         """Find the session of a request; None if it may see nothing."""
         if headers.get("host") not in self.hosts:
             return None
-        cookie: SimpleCookie = SimpleCookie()
-        try:
-            cookie.load(headers.get("cookie", ""))
-        except ValueError:
-            return None
-        kept = cookie.get(self.cookie)
-        return self.session(None if kept is None else kept.value)
+        # Other servers on this computer set cookies, too, and not all of them as the standard says.
+        sent = cookie_parser(headers.get("cookie", ""))
+        # The owner's first: a reader's link that another page opened does not put an owner out.
+        found = (self.session(sent.get(name)) for name in self.cookies.values())
+        return next((each for each in found if each is not None), None)
 
     def is_own(self, headers: Headers) -> bool:
         """Check that a request that changes something comes from one of the studio's pages."""
@@ -150,15 +148,23 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        is_begun = False
+
         async def send_safely(message: Message) -> None:
+            nonlocal is_begun
             if message["type"] == "http.response.start":
+                is_begun = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope)
-        await (self.app if answer is None else answer)(scope, receive, send_safely)
+        try:
+            answer = self._answer(scope)
+            await (self.app if answer is None else answer)(scope, receive, send_safely)
+        except Exception:  # noqa: BLE001 - the server would print its text, which may quote a row
+            if not is_begun:
+                await PlainTextResponse("failed", 500)(scope, receive, send_safely)
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request that comes no further; None if it may go on."""
@@ -172,7 +178,8 @@ class Guard:
             if scope["method"] != "POST" or not self.access.is_own(headers):
                 return _forbidden()
             length = headers.get("content-length", "")
-            if not length.isdecimal() or int(length) > self.most_bytes:
+            is_told = length.isdecimal() and "transfer-encoding" not in headers
+            if not is_told or int(length) > self.most_bytes:
                 return PlainTextResponse("too large", 413)
         scope["session"] = session
         return None
@@ -184,9 +191,12 @@ class Guard:
         name = self.access.redeem(Request(scope).query_params.get("token", ""))
         if name is None:
             return _forbidden()
+        session = self.access.session(name)
+        if session is None:
+            return _forbidden()
         answer = RedirectResponse("/", 303)
         answer.set_cookie(
-            self.access.cookie,
+            self.access.cookies[session.role],
             name,
             httponly=True,
             samesite="strict",

@@ -7,6 +7,8 @@ from dpublish.errors import InvalidParameter
 from dpublish.planning.start_files import ANSWERS
 from dpublish.studio.desk import SCHEMAS, Desk
 
+_READ = (*CODE_ENDINGS, ".json")
+
 
 def list_codes(desk: Desk) -> list[str]:
     """List the files that may hold codes."""
@@ -15,8 +17,10 @@ def list_codes(desk: Desk) -> list[str]:
 
 
 def find_codes(desk: Desk, name: str) -> Path:
-    """Find a file of codes in the folder; refuse a table, whose values are private."""
+    """Find a file of codes or a tree in the folder; refuse a table, whose values are private."""
     path = desk.file(name)
+    if not path.name.lower().endswith(_READ):
+        raise InvalidParameter(f"the name of a file of codes must end in one of {', '.join(_READ)}")
     if _is_described(path):
         raise InvalidParameter(
             f"{path.name} has a schema of its own, so it is a table and no list of codes: its "

@@ -111,10 +111,17 @@ class Desk:
             raise InputError(f"there is no file {name!r} in {self.files}")
         return path
 
+    def schema(self, name: str) -> Path:
+        """Find a schema's file; a table is never opened as one, as a refusal would quote it."""
+        path = self.file(name)
+        if not path.name.endswith(SCHEMAS):
+            raise InvalidParameter(f"{name!r} is no schema file; its name must end in .toml")
+        return path
+
     def new_file(self, name: str) -> Path:
         """Name a file to create in the folder; what is there is never replaced."""
         path = self._within(self.files, name)
-        _require_name(path.name)
+        _require_name(name)
         if path.exists() or path.is_symlink():
             raise InvalidParameter(f"{name} exists already; choose another name")
         return path

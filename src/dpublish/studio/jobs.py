@@ -34,6 +34,7 @@ class Job:
         title: What it does, in words.
         back: Where its page leads back to.
         can_cancel: Whether stopping it is offered.
+        is_look: Whether it is about what rows hold, so that only its own stamped page shows it.
         state: `running`, `done`, `failed` or `cancelled`.
         done: How far it is.
         total: How far it goes; 0 if that is not known.
@@ -47,6 +48,7 @@ class Job:
     title: str
     back: str = "/"
     can_cancel: bool = True
+    is_look: bool = False
     state: str = "running"
     done: int = 0
     total: int = 0
@@ -102,6 +104,7 @@ class Jobs:
         key: str | None = None,
         back: str = "/",
         can_cancel: bool = True,
+        is_look: bool = False,
         ended: Callable[[Job, str], None] | None = None,
         is_aside: bool = False,
     ) -> Job:
@@ -109,7 +112,7 @@ class Jobs:
 
         What is done aside is done one after the other, and keeps no other work waiting.
         """
-        job = Job(key or secrets.token_urlsafe(16), title, back, can_cancel)
+        job = Job(key or secrets.token_urlsafe(16), title, back, can_cancel, is_look)
         slots = self._aside if is_aside else self._slots
         thread = Thread(target=self._run, args=(job, work, ended, slots), name=f"studio {title}")
         thread.daemon = True  # a studio that is stopped does not wait: the ledger tells what stands
@@ -120,9 +123,7 @@ class Jobs:
         thread.start()
         return job
 
-    def start_once(
-        self, key: str, title: str, work: Work, *, back: str = "/", is_aside: bool = False
-    ) -> Job:
+    def start_once(self, key: str, title: str, work: Work, **options: Any) -> Job:
         """Begin work by a key that says all it depends on, unless that is done or under way.
 
         >>> jobs = Jobs()
@@ -134,7 +135,7 @@ class Jobs:
             job = self.get(key)
             if job is not None and job.state in ("running", "done"):
                 return job
-            return self.start(title, work, key=key, back=back, is_aside=is_aside)
+            return self.start(title, work, key=key, **options)
 
     def find(self, key: str) -> Job:
         """Find work by its key."""
@@ -174,7 +175,10 @@ class Jobs:
             except BaseException as fault:  # noqa: BLE001 - a thread has no one else to tell
                 state, job.problem = "failed", fault_words(fault)
             if ended is not None:
-                ended(job, state)
+                try:
+                    ended(job, state)
+                except Exception:  # noqa: BLE001 - whatever it was, the work has ended
+                    job.notes += ("how it ended could not be written down",)
             job.state = state  # last: whoever waits for it finds all the rest in place
 
     def _forget(self) -> None:

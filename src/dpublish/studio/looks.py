@@ -34,7 +34,12 @@ class Look:
 def start_look(visit: Visit, title: str, find: Callable[[], Look], *, back: str) -> Response:
     """Begin to look at rows, and lead to the page that shows what was found."""
     job = visit.studio.jobs.start(
-        title, lambda report: find(), back=back, can_cancel=False, ended=_forget_later
+        title,
+        lambda report: find(),
+        back=back,
+        can_cancel=False,
+        is_look=True,
+        ended=_forget_later,
     )
     return visit.go(f"/looks/{job.key}")
 

@@ -46,9 +46,9 @@ class OpenedSchema:
     @classmethod
     def open(cls, desk: Desk, name: str) -> "OpenedSchema":
         """Open a schema's file; refuse files of other kinds."""
-        path = desk.file(name)
-        if not path.name.endswith(SCHEMAS) or path.name.endswith(ANSWERS):
-            raise InvalidParameter(f"{name!r} is no schema file; its name must end in .toml")
+        path = desk.schema(name)
+        if path.name.endswith(ANSWERS):
+            raise InvalidParameter(f"{name!r} holds answers of a start; it is no schema file")
         return cls(desk, name, path, read_text(path))
 
     @property

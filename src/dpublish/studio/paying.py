@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from dpublish.errors import InvalidParameter
+from dpublish.core.run import Progress
+from dpublish.errors import DPublishError, InvalidParameter
 from dpublish.privacy.epsilon import format_epsilon, format_short
 from dpublish.privacy.meaning import two_sentences
 from dpublish.privacy.neighbors import Neighbors
 from dpublish.studio.desk import KEYS
 from dpublish.studio.jobs import Job, Work
 from dpublish.studio.remains import Remains, require_notion, spending
-from dpublish.studio.spends import DONE, FAILED, Spend, now
+from dpublish.studio.spends import ASKED_BEFORE, DONE, FAILED, Spend, now
 from dpublish.studio.visit import Visit
 
 
@@ -83,10 +84,29 @@ def carry_out(
     refuses what cannot be.
     """
     spends, key = visit.studio.spends, visit.given("key")
-    page = f"/jobs/{key}"
-    if spends.find(key) is not None:
-        return visit.go(page)
-    asked = payment()
+    refused = None
+    if spends.find(key) is None:
+        try:
+            refused = _begin(visit, key, payment, review=review, prepare=prepare)
+        except DPublishError:
+            if spends.find(key) is None:
+                raise
+    # What a form is refused for may be that it was sent a moment ago, by a double click.
+    if refused is not None and spends.find(key) is None:
+        return refused
+    return visit.go(f"/jobs/{key}")
+
+
+def _begin(
+    visit: Visit,
+    key: str,
+    payment: Callable[[], Payment],
+    *,
+    review: Callable[[str], Response],
+    prepare: Callable[[], Started],
+) -> Response | None:
+    """Write a request down and start it; or show the review again, with what is wrong."""
+    spends, asked = visit.studio.spends, payment()
     if problem := _problem(visit, asked):
         return review(problem)
     if not spends.is_open(asked.content, key):
@@ -101,25 +121,36 @@ def carry_out(
         epsilon=format_epsilon(asked.epsilon),
         output=start.output,
     )
-    if not spends.begin(spend):
-        return visit.go(page)
+    try:
+        if not spends.begin(spend, again=_is_again(visit)):
+            return None
+    except InvalidParameter as refusal:
+        return review(str(refusal))
+
+    def work(report: Progress) -> Any:
+        if payment().content != asked.content:  # it may have waited for other work
+            raise InvalidParameter(
+                "the schema was changed after the review; open the review again; nothing was spent"
+            )
+        return start.work(report)
 
     def ended(job: Job, state: str) -> None:
         spends.end(key, DONE if state == "done" else FAILED, job.problem)
 
-    visit.studio.jobs.start(start.doing, start.work, key=key, back=start.back, ended=ended)
-    return visit.go(page)
+    visit.studio.jobs.start(start.doing, work, key=key, back=start.back, ended=ended)
+    return None
+
+
+def _is_again(visit: Visit) -> bool:
+    return visit.form.get("again") == "yes"
 
 
 def _problem(visit: Visit, asked: Payment) -> str:
     """Say what is missing in a form before it may spend; empty if nothing is."""
     if visit.form.get("confirm", "").strip() != asked.dataset:
         return f"type the name of the dataset, {asked.dataset}, to confirm; nothing was spent"
-    if visit.studio.spends.same(asked.content) and visit.form.get("again") != "yes":
-        return (
-            "just this was published before; tick the box if you want it once more, at its price; "
-            "nothing was spent"
-        )
+    if visit.studio.spends.same(asked.content) and not _is_again(visit):
+        return ASKED_BEFORE
     with visit.desk.open_ledger() as ledger:
         remains = Remains.of(ledger.status(asked.dataset), asked.method, asked.epsilon)
     if not remains.suffices:

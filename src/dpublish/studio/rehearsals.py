@@ -5,8 +5,10 @@ digest of all that it depends on, so that the same one is computed once.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from glob import glob
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from dpublish.planning.rehearsal import Rehearsal
 from dpublish.planning.rehearse import EPSILONS, REPEATS, describe, rehearse
 from dpublish.planning.stand_in import SIMULATED, parse_shares
 from dpublish.privacy.epsilon import format_epsilon
+from dpublish.storage.address import is_address
 from dpublish.studio.asked import Asked, read_count
 from dpublish.studio.desk import Desk
 from dpublish.studio.jobs import Job, Jobs
@@ -165,14 +168,21 @@ class Rehearsing:
         return str(found), _digest(str(found), str(state.st_mtime_ns), str(state.st_size))
 
     def _is_private(self, found: Path) -> bool:
-        """Whether a file is the table that the plan is about, by whatever name."""
-        name = self.asked.wanted.data
-        if not name or name in self._desk.sources:
-            return False
-        try:
-            return found.samefile(self._desk.file(name))
-        except InputError:  # it is not there
-            return False
+        """Whether a file is the table that the plan is about or a named source, by any name."""
+        name, sources = self.asked.wanted.data, self._desk.sources
+        located = [each.location for each in sources.values() if not is_address(each.location)]
+        private = {path for each in located for path in (each, *glob(each)) if Path(path).exists()}
+        if name and name not in sources:
+            with suppress(InputError):  # it is not there
+                private.add(str(self._desk.file(name)))
+        return any(found.samefile(each) for each in private) or (
+            not name and self._has_the_schema(found)
+        )
+
+    def _has_the_schema(self, found: Path) -> bool:
+        """Whether the schema of the plan lies beside a file, and is called like it."""
+        schema = self._desk.schema(self.asked.wanted.schema)
+        return found.parent == schema.parent and found.name.partition(".")[0] == schema.stem
 
     def _simulation(self) -> tuple[Any, str]:
         shares = parse_shares(self.asked.shares, "what is stated of shares")

@@ -12,6 +12,7 @@ from dpublish.studio.access import ENTRY, Access, Role
 from dpublish.studio.app import make_app
 from dpublish.studio.desk import Desk
 
+_USUAL = {"http": 80, "https": 443}
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -57,7 +58,8 @@ class Listening:
         names = [shown]
         if self.host in LOOPBACK:
             names += [name for name in ("127.0.0.1", "localhost") if name != shown]
-        return [f"{scheme}://{name}:{port}" for name in names]
+        shown_port = "" if port == _USUAL[scheme] else f":{port}"  # browsers leave it out
+        return [f"{scheme}://{name}{shown_port}" for name in names]
 
 
 def bind(where: Listening) -> socket.socket:

@@ -7,19 +7,23 @@ the page of the first.  Two tabs with the same request have the same key.
 """
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
-from dpublish.errors import InputError
+from dpublish.errors import InputError, InvalidParameter
 from dpublish.storage.sqlite import Database, FileKind
 
 BEGUN, DONE, FAILED = "begun", "done", "failed"
 """The states of a request; one that has begun in a process that ended was interrupted."""
+ASKED_BEFORE = (
+    "just this was published before; tick the box if you want it once more, at its price; "
+    "nothing was spent"
+)
 FILE = "studio.db"
 _FIELDS = "key, content, time, dataset, title, epsilon, output, state, message, process"
+_SAME = "WHERE content = ? AND state != ?"
 _KIND = FileKind(
     noun="the studio's file",
     content="the studio's list of requests",
@@ -103,16 +107,30 @@ class Spends:
         with self._lock:
             return self._drafts.get(content) == key
 
-    def begin(self, spend: Spend) -> bool:
-        """Write a request down before it is carried out; False if that was done before."""
+    def begin(self, spend: Spend, *, again: bool = False) -> bool:
+        """Write a request down before it is carried out; False if that was done before.
+
+        Refuses what was asked for before, by another studio of the folder for instance, unless
+        it is wanted `again`; and a name that a release gets which is not published yet.
+        """
         row = replace(spend, state=BEGUN, message="", process=self.process)
         with self._lock, self._file.writing():
-            added = self._file.change(
-                f"INSERT OR IGNORE INTO spends ({_FIELDS}) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            if self._rows("WHERE key = ?", spend.key):
+                return False
+            if not again and self._rows(_SAME, spend.content, FAILED):
+                raise InvalidParameter(ASKED_BEFORE)
+            mine = "WHERE output = ? AND state = ? AND process = ?"
+            if self._rows(mine, spend.output, BEGUN, self.process):
+                raise InvalidParameter(
+                    f"another release is about to be called {spend.output}; choose another name; "
+                    "nothing was spent"
+                )
+            self._file.change(
+                f"INSERT INTO spends ({_FIELDS}) VALUES (?,?,?,?,?,?,?,?,?,?)",
                 *(getattr(row, name) for name in _FIELDS.split(", ")),
             )
             self._drafts.pop(spend.content, None)
-        return added == 1
+        return True
 
     def end(self, key: str, state: str, message: str = "") -> None:
         """Note what became of a request."""
@@ -123,23 +141,23 @@ class Spends:
 
     def find(self, key: str) -> Spend | None:
         """Find a request by its key."""
-        return next(self._read("WHERE key = ?", key), None)
+        return next(iter(self._read("WHERE key = ?", key)), None)
 
     def same(self, content: str) -> list[Spend]:
         """List the requests that asked for just this, but for those that failed."""
-        return [*self._read("WHERE content = ? AND state != ? ORDER BY time", content, FAILED)]
+        return self._read(f"{_SAME} ORDER BY time", content, FAILED)
 
     def interrupted(self) -> list[Spend]:
         """List the requests that began in a run of the studio that did not end them."""
-        return [*self._read("WHERE state = ? AND process != ?", BEGUN, self.process)]
+        return self._read("WHERE state = ? AND process != ?", BEGUN, self.process)
 
-    def _read(self, where: str, *values: str) -> Iterator[Spend]:
+    def _read(self, where: str, *values: str) -> list[Spend]:
         with self._file.reading():
-            found = [
-                Spend(*row)
-                for row in self._file.rows(f"SELECT {_FIELDS} FROM spends {where}", *values)
-            ]
-        return iter(found)
+            return self._rows(where, *values)
+
+    def _rows(self, where: str, *values: str) -> list[Spend]:
+        found = self._file.rows(f"SELECT {_FIELDS} FROM spends {where}", *values)
+        return [Spend(*row) for row in found]
 
 
 def now() -> str:

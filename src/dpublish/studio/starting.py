@@ -23,7 +23,7 @@ def make_method(wanted: Wanted) -> StreamMethod:
 
 def read_schema(wanted: Wanted, desk: Desk) -> Schema:
     """Read the schema's file."""
-    return load_schema(desk.file(wanted.schema))
+    return load_schema(desk.schema(wanted.schema))
 
 
 def first_snapshot(wanted: Wanted, desk: Desk) -> Path | None:

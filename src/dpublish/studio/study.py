@@ -111,7 +111,7 @@ class Study:
     def schema(self) -> Schema | None:
         """What is publicly known of the table."""
         name = self.asked.wanted.schema
-        return self.attempt(GOAL, lambda: load_schema(self.desk.file(name))) if name else None
+        return self.attempt(GOAL, lambda: load_schema(self.desk.schema(name))) if name else None
 
     @cached_property
     def n_records(self) -> int | None:

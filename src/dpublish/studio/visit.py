@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -31,6 +31,8 @@ from dpublish.studio.phrasing import for_pages
 from dpublish.studio.spends import Spends
 
 _MOST_FIELDS = 2_000
+_READING = 4
+"""Requests of readers that are answered at once; all others wait, so that owners do not."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Studio:
     access: Access
     jobs: Jobs
     spends: Spends
+    reading: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READING))
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ class Page:
                 return Visit(request, studio, session).deny()
             visit = Visit(request, studio, session)
             if self.method == "GET":
-                return await to_thread.run_sync(self._answer, visit)
+                limiter = None if session.may_spend else studio.reading
+                return await to_thread.run_sync(self._answer, visit, limiter=limiter)
             async with request.form(max_fields=_MOST_FIELDS) as form:
                 sent = Visit(request, studio, session, *_split(form))
                 return await to_thread.run_sync(self._answer, sent)

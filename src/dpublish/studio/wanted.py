@@ -4,20 +4,21 @@ import json
 import shlex
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from dpublish.core.catalog import STREAMS
-from dpublish.core.method import Method
+from dpublish.core.method import Method, settings_of
 from dpublish.core.registry import make_method
 from dpublish.core.released import Release
 from dpublish.core.run import Progress
 from dpublish.core.settings import method_settings
 from dpublish.data.schema import Schema
-from dpublish.data.schema_file import load_schema
+from dpublish.data.schema_file import dumps_toml, load_schema
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.personalized.method import PersonalSettings
@@ -68,11 +69,22 @@ class Wanted:
         found |= {SETTING + name: text for name, text in self.settings.items()}
         return {name: text for name, text in (found | changes).items() if text}
 
-    @property
-    def content(self) -> str:
-        """All that is published and paid for, as one text; the same request has the same text."""
-        beside = {"rows": "", "purpose": "", "sign": ""}
-        return json.dumps(asdict(self) | beside, sort_keys=True)
+    def content(self, method: Any, schema: Schema) -> str:
+        """All that is published and paid for, as one text, however its fields were written.
+
+        What the schema says is part of it: the guarantee that was confirmed follows from that.
+        """
+        told = {
+            "dataset": self.dataset,
+            "data": str(PurePosixPath(self.data)),
+            "schema": str(PurePosixPath(self.schema)),
+            "declared": sha256(dumps_toml(schema).encode("utf-8", "replace")).hexdigest(),
+            "where": self.where,
+            "method": method.name,
+            "settings": settings_of(method),
+            "epsilon": format_epsilon(self.exact),
+        }
+        return json.dumps(told, sort_keys=True, default=str)
 
     def require(self, *names: str) -> None:
         """Refuse a request in which one of these fields is empty."""
@@ -111,7 +123,7 @@ class Wanted:
     def read_schema(self, desk: Desk) -> Schema:
         """Read the schema's file."""
         self.require("schema")
-        found = load_schema(desk.file(self.schema))
+        found = load_schema(desk.schema(self.schema))
         return self.made.prepare(found) if isinstance(self.made, PersonalSettings) else found
 
     def command(self, desk: Desk, output: str) -> str:

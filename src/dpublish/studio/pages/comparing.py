@@ -91,17 +91,26 @@ def start_evaluation(visit: Visit) -> Response:
 
     key = _key(visit, name, wanted | {"seed": str(seed)})
     page = f"/releases/{name}/evaluations/{key}"
-    job = visit.studio.jobs.start_once(key, f"Evaluating {name}", work, back=page)
-    job.can_cancel = False  # nothing in it looks whether to stop
+    visit.studio.jobs.start_once(
+        key,
+        f"Evaluating {name}",
+        work,
+        back=page,
+        can_cancel=False,  # nothing in it looks whether to stop
+        is_look=True,
+    )
     return visit.go(page)
 
 
 def evaluation(visit: Visit) -> Response:
     """Show what an evaluation found, to the owner alone."""
     name, job = visit.part("name"), visit.studio.jobs.find(visit.part("key"))
-    if job.is_over and job.state == "done" and not isinstance(job.result, EvaluationReport):
+    state = job.state  # read once: the work may end while the page is written
+    if state == "done" and not isinstance(job.result, EvaluationReport):
         raise InputError("this work is no evaluation")
-    return visit.show("evaluation.html", name=name, job=job, found=job.result, headers=HEADERS)
+    return visit.show(
+        "evaluation.html", name=name, job=job, state=state, found=job.result, headers=HEADERS
+    )
 
 
 def _exported(visit: Visit, name: str, to: str) -> Response:

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from starlette.responses import Response
 
+from dpublish.data.schema import Schema
+from dpublish.data.schema_file import dumps_toml
 from dpublish.data.sources import open_table
 from dpublish.errors import InvalidParameter
 from dpublish.privacy.epsilon import format_epsilon, parse_epsilon
@@ -40,10 +43,15 @@ class Measured:
         names = cls.__dataclass_fields__
         return cls(**{name: fields[name].strip() for name in names if name in fields})
 
-    @property
-    def content(self) -> str:
-        """All that is measured and paid for, as one text."""
-        return json.dumps({"bounds": asdict(self)}, sort_keys=True)
+    def content(self, schema: Schema) -> str:
+        """All that is measured and paid for, as one text, however its fields were written."""
+        told = asdict(self) | {
+            "data": str(PurePosixPath(self.data)),
+            "schema": str(PurePosixPath(self.schema)),
+            "epsilon": format_epsilon(self.exact),
+            "declared": sha256(dumps_toml(schema).encode("utf-8", "replace")).hexdigest(),
+        }
+        return json.dumps({"bounds": told}, sort_keys=True)
 
     @property
     def exact(self) -> Fraction:
@@ -94,14 +102,14 @@ def send(visit: Visit) -> Response:
 
     return carry_out(
         visit,
-        lambda: _payment(wanted),
+        lambda: _payment(wanted, wanted.request(visit.desk)),
         review=lambda problem: _review(visit, wanted, problem),
         prepare=prepare,
     )
 
 
-def _payment(wanted: Measured) -> Payment:
-    return Payment(wanted.dataset, wanted.content, wanted.exact)
+def _payment(wanted: Measured, request: BoundsRequest) -> Payment:
+    return Payment(wanted.dataset, wanted.content(request.schema), wanted.exact)
 
 
 def _measured(wanted: Measured, request: BoundsRequest, visit: Visit, path: Path) -> dict[str, str]:
@@ -135,7 +143,9 @@ def _review(visit: Visit, wanted: Measured, problem: str = "") -> Response:
         fields=asdict(wanted),
         output=output or visit.desk.free_name(f"{wanted.dataset}-{wanted.column}-bounds"),
         problem=problem,
-        **review_content(visit, _payment(wanted), request.method.neighbors(request.schema)),
+        **review_content(
+            visit, _payment(wanted, request), request.method.neighbors(request.schema)
+        ),
     )
 
 

@@ -25,7 +25,7 @@ def review(visit: Visit, problem: str = "") -> Response:
         output=output,
         command=wanted.command(visit.desk, output),
         problem=problem,
-        **review_content(visit, _payment(wanted), wanted.made.neighbors(schema)),
+        **review_content(visit, _payment(wanted, visit), wanted.made.neighbors(schema)),
     )
 
 
@@ -46,14 +46,15 @@ def send(visit: Visit) -> Response:
 
     return carry_out(
         visit,
-        lambda: _payment(wanted),
+        lambda: _payment(wanted, visit),
         review=lambda problem: review(visit, problem),
         prepare=prepare,
     )
 
 
-def _payment(wanted: Wanted) -> Payment:
-    return Payment(wanted.dataset, wanted.content, wanted.exact, wanted.made)
+def _payment(wanted: Wanted, visit: Visit) -> Payment:
+    content = wanted.content(wanted.made, wanted.read_schema(visit.desk))
+    return Payment(wanted.dataset, content, wanted.exact, wanted.made)
 
 
 def _published(wanted: Wanted, visit: Visit, name: str, report: Progress) -> dict[str, str]:

@@ -117,7 +117,7 @@ def review(visit: Visit, problem: str = "") -> Response:
         output=output,
         command=starting.command(wanted, visit.desk, output),
         problem=problem,
-        **review_content(visit, _payment(wanted), method.neighbors(schema)),
+        **review_content(visit, _payment(wanted, visit), method.neighbors(schema)),
     )
 
 
@@ -140,14 +140,16 @@ def send(visit: Visit) -> Response:
 
     return carry_out(
         visit,
-        lambda: _payment(wanted),
+        lambda: _payment(wanted, visit),
         review=lambda problem: review(visit, problem),
         prepare=prepare,
     )
 
 
-def _payment(wanted: Wanted) -> Payment:
-    return Payment(wanted.dataset, wanted.content, wanted.exact)
+def _payment(wanted: Wanted, visit: Visit) -> Payment:
+    schema = starting.read_schema(wanted, visit.desk)
+    content = wanted.content(starting.make_method(wanted), schema)
+    return Payment(wanted.dataset, content, wanted.exact)
 
 
 def take_step(visit: Visit) -> Response:
@@ -168,8 +170,8 @@ def take_step(visit: Visit) -> Response:
         f"Step {label} of {name}",
         work,
         back=f"/streams/{folder}/{name}",
+        can_cancel=False,  # a step that stops on demand could tell about the rows
     )
-    job.can_cancel = False  # a step that stops on demand could tell about the rows
     return visit.go(f"/jobs/{job.key}")
 
 

@@ -37,6 +37,8 @@ from dpublish.studio.visit import Page, Visit
 
 CHART_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 """What a chart may do that is opened by its own address."""
+MOST_READ = 1_000_000
+"""So many rows a reader may draw at once: all of them may lie in memory together."""
 _CONFIDENCES = ("0.8", "0.9", "0.95", "0.99")
 _MOST_ASKED = 20
 _MOST_STEPS = 500
@@ -83,7 +85,14 @@ def rows(visit: Visit) -> Response:
         preview = _preview(found, visit)
     template = "rows_part.html" if visit.is_part else "rows.html"
     columns = [(each, _values(found, each)) for each in found.schema.names]
-    return visit.show(template, name=name, preview=preview, query=visit.query, columns=columns)
+    return visit.show(
+        template,
+        name=name,
+        preview=preview,
+        query=visit.query,
+        columns=columns,
+        most=MOST_READ,
+    )
 
 
 def rows_csv(visit: Visit) -> Response:
@@ -237,6 +246,8 @@ def _send_rows(visit: Visit, ending: str) -> Response:
     name, found = opened(visit)
     number = read_number(visit.query.get("n", ""), "the number of rows")
     require_count(n=0 if number is None else number, at_least=0)
+    if not visit.session.may_spend and (number is None or number > MOST_READ):
+        raise InvalidParameter(f"say how many rows; readers draw at most {MOST_READ:,} at once")
     seed = read_number(visit.query.get("seed", ""), "the seed")
     batches = found.row_batches(number, seed=seed, where=visit.query.get("where", ""))
     drawn = iter(map(without_formulas, batches)) if visit.query.get("plain") == "yes" else batches

@@ -20,7 +20,7 @@ def work(visit: Visit) -> Response:
     """Show how far some work is, or how it ended."""
     key = visit.part("key")
     job, spend = visit.studio.jobs.get(key), visit.studio.spends.find(key)
-    if job is not None:
+    if job is not None and not job.is_look:
         return visit.show("work.html", job=job, spend=spend)
     if spend is None:
         raise InputError("this work is not known; the studio may have been started anew since")
@@ -30,6 +30,8 @@ def work(visit: Visit) -> Response:
 def events(visit: Visit) -> Response:
     """Send the progress of some work as it happens."""
     job = visit.studio.jobs.find(visit.part("key"))
+    if job.is_look and not visit.session.may_spend:
+        raise InputError("this work is for the owner's eyes")
     return StreamingResponse(_follow(job), media_type="text/event-stream")
 
 
