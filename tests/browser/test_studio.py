@@ -127,8 +127,6 @@ def test_the_whole_way_from_a_file_to_a_signed_release(clinic, visit, screenshot
         "begin": "/begin",
         "begin-table": "/begin/steps?data=visits.csv&dataset=others",
         "begin-done": "/begin/done?data=visits.csv",
-        "keep": "/releases/wards/keep",
-        "certificate": "/releases/wards/certificate",
         "datasets": "/",
         "dataset": "/datasets/visits",
         "review": f"{review.path}?{review.query}",
