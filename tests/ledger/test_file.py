@@ -74,9 +74,9 @@ def test_another_database_is_not_a_ledger_and_stays_as_it_was(tmp_path):
 
 def test_a_newer_format_is_refused(path):
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 6")
+        connection.execute("PRAGMA user_version = 7")
     connection.close()
-    refuses(path, "has format 6, newer than 5: upgrade dpublish")
+    refuses(path, "has format 7, newer than 6: upgrade dpublish")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -51,9 +51,9 @@ def section(release: Release, with_charts: bool) -> Section:
 def _list_centers(release: KMeansRelease) -> Listing:
     shown = release.centers[:_MAX_LISTED]
     sizes = release.cluster_sizes
-    about: tuple[str, ...] = ("records", "note") if sizes else ()
-    if not any(size.may_be_noise for size in sizes or ()):
-        about = about[:1]
+    about: tuple[str, ...] = ("records",) if sizes else ()
+    if any(size.may_be_noise for size in sizes or ()):
+        about = (*about, "note")
     caption = "The centers, in the units of their columns" + (
         "." if len(shown) == release.clusters else f"; the first {len(shown):,}."
     )
@@ -61,7 +61,7 @@ def _list_centers(release: KMeansRelease) -> Listing:
         headers=[
             "cluster",
             *release.box.names,
-            *(("records", "note")[: len(about)] if sizes else ()),
+            *about,
         ],
         rows=[
             [
