@@ -134,7 +134,7 @@ def test_sizes_come_with_an_interval_and_centers_of_noise_are_marked():
     assert [size.may_be_noise for size in lost.cluster_sizes] == [False, False, True]
     page = section(lost, True)
     assert [row[-1] for row in page.listings[0].rows] == ["", "", "may be noise"]
-    assert page.figures[0].svg.count('fill="white" stroke="#c0392b"') == 1
+    assert page.figures[0].svg.count('fill="#ffffff" stroke="#c0392b"') == 1
 
 
 def test_without_a_grid_no_sizes_are_shown():
