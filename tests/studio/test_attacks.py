@@ -11,24 +11,8 @@ from dpublish.studio.jobs import Jobs
 from dpublish.studio.pages import using
 from dpublish.studio.serve import Listening
 from dpublish.studio.spends import Spend, Spends, now
+from studio.test_releasing import WANTED, form, review
 from studio_world import CANARY, open_studio, write_files
-
-WANTED = {
-    "dataset": "visits",
-    "data": "visits.parquet",
-    "schema": "visits.toml",
-    "method": "histogram",
-    "set-columns": "ward",
-    "epsilon": "0.5",
-}
-
-
-def review(client, **changes):
-    return client.get("/release", **WANTED | changes)
-
-
-def form(page, **changes):
-    return WANTED | {"key": page.field("key"), "output": "wards", "confirm": "visits"} | changes
 
 
 def publish(client, **changes):
