@@ -76,7 +76,7 @@ def test_there_are_eleven_examples():
 
 def test_the_example_method_works_as_an_installed_package(tmp_path):
     """What pip would write: the module, and the entry point of the guide beside it."""
-    (project,) = blocks("docs/guides/write-a-method.md", "toml")
+    (project,) = blocks("docs/how-to/write-a-method.md", "toml")
     settings = tomllib.loads(project)
     site, name = tmp_path / "site", settings["project"]["name"].replace("-", "_")
     info = site / f"{name}-{settings['project']['version']}.dist-info"

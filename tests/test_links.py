@@ -23,7 +23,7 @@ def test_what_a_page_links_to_is_there(page):
 
 
 def test_a_link_that_leads_nowhere_is_noticed():
-    page = ROOT / "docs" / "guides" / "studio.md"
+    page = ROOT / "docs" / "how-to" / "studio.md"
     assert missing(page, "[here](none.md#part) and ![a picture](../pictures/none.png)") == [
         "none.md",
         "../pictures/none.png",

@@ -140,7 +140,7 @@ def test_every_method_has_a_page_in_the_documentation(name):
     positions = [page.find(f"\n{heading}\n") for heading in HEADINGS]
     assert -1 not in positions
     assert f"--method {name}" in page, "show a command"
-    assert f"`{name}`" in (ROOT / "docs/methods.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in (ROOT / "docs/methods/index.md").read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

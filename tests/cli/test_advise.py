@@ -204,7 +204,7 @@ def test_one_method_tells_its_standing(run):
 
 
 def test_the_page_of_methods_groups_them_alike():
-    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
     for standing, title in (
         ("default", "default of its task"),
         ("alternative", "alternative: suits some tables better"),

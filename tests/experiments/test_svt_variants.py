@@ -117,7 +117,7 @@ def test_noise_inside_an_absolute_value_has_no_bound_if_it_is_one_sided():
 
 
 def test_two_sided_noise_inside_an_absolute_value_costs_no_more_than_its_budget():
-    """Random neighbors, all outcomes: the bound that docs/guides/sparse-vector.md argues."""
+    """Random neighbors, all outcomes: the bound that docs/how-to/sparse-vector.md argues."""
     rng = np.random.default_rng(5)  # noqa: TID251 - chooses cases, not noise
     worst = 0.0
     for _ in range(150):

@@ -66,5 +66,5 @@ def test_the_table_of_the_guide_is_what_is_computed(epsilon):
         *(percent_at_most(each.at_most) for each in found.beliefs),
         percent_at_most(found.detection),
     ]
-    guide = Path(__file__).parents[2] / "docs" / "choosing-epsilon.md"
+    guide = Path(__file__).parents[2] / "docs" / "concepts" / "choosing-epsilon.md"
     assert f"| {' | '.join(cells)} |" in guide.read_text()

@@ -1,4 +1,4 @@
-"""The examples of docs/guides/read-a-release.md read a release without dpublish."""
+"""The examples of docs/how-to/read-a-release.md read a release without dpublish."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from dpublish import Budget, Histogram, Schema, column, open_table, seeded
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "read-a-release.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "read-a-release.md"
 SCHEMA = Schema(
     (
         column("age", "integer", bounds=[0, 99], bins=10),

@@ -110,7 +110,7 @@ FAILED = {
     "PrivateRegressor": {"check_estimators_empty_data_messages", "check_supervised_y_no_nan"},
     "PrivateKMeans": {"check_estimators_empty_data_messages", "check_clustering"},
 }
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "scikit-learn.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "scikit-learn.md"
 
 
 @pytest.mark.parametrize("kind", FAILED)

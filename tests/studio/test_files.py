@@ -7,7 +7,7 @@ from pathlib import Path
 import dpublish
 
 ROOT = Path(dpublish.__file__).parent / "studio"
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "dependencies.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "project" / "dependencies.md"
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)|\son[a-z]+=|\sstyle=|javascript:|<style")
 
 

@@ -1,6 +1,6 @@
 """Which method serves which goal, decided by public facts: schema, size, epsilon and goal.
 
-Every rule rests on a measurement that docs/choosing-a-method.md shows, and
+Every rule rests on a measurement that docs/concepts/choosing-a-method.md shows, and
 `benchmarks/accuracy/advice.py` repeats.  No rule reads a row.
 """
 

@@ -130,7 +130,7 @@ def find_account(ledger: str, dataset: str) -> Account | None:
     if status.levels:
         raise InvalidParameter(
             f"{dataset!r} has levels in {ledger}: each person has an epsilon of their own; see "
-            "docs/guides/personalized.md, or name another dataset (--dataset)"
+            "docs/how-to/personalized.md, or name another dataset (--dataset)"
         )
     if status.left <= 0:
         raise InvalidParameter(

@@ -36,7 +36,7 @@ def open_address(
     if table is not None or sql is not None:
         raise InvalidParameter(
             "table and sql go with postgresql://... and adbc:DRIVER:ADDRESS; other databases are "
-            "read through their ADBC driver or DuckDB (docs/guides/databases.md)"
+            "read through their ADBC driver or DuckDB (docs/how-to/databases.md)"
         )
     from dpublish.data.engines.object_store import open_stored
 

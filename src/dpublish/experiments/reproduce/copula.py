@@ -335,7 +335,7 @@ ITEMS: tuple[Item, ...] = (
         title="Notation of chapter 3",
         printed="Names of marginals, copulas, correlations and budgets.",
         tested="tests/test_vocabulary.py",
-        because="Nothing to run; our words are those of docs/glossary.md.",
+        because="Nothing to run; our words are those of docs/concepts/glossary.md.",
     ),
     Item(
         numbers=_li("Figure 3.1"),

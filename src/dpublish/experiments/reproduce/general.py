@@ -56,6 +56,6 @@ ITEMS: tuple[Item, ...] = (
         "Notation",
         "The symbols of the paper.",
         tested="tests/test_vocabulary.py",
-        because="our words for them are in docs/glossary.md; nothing is measured",
+        because="our words for them are in docs/concepts/glossary.md; nothing is measured",
     ),
 )
