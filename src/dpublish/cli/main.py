@@ -20,6 +20,10 @@ from dpublish.errors import DPublishError, InvalidParameter, LedgerExposed
 
 COMMANDS = {
     "demo": ("dpublish.cli.demo:demo", "Try it: data, schema, release and report in a minute."),
+    "datasets": (
+        "dpublish.cli.datasets:datasets",
+        "Write a simulated table and its schema, to try things on.",
+    ),
     "init": (
         "dpublish.cli.init:init",
         "Begin with a table of your own: schema, ledger and plan, step by step.",
