@@ -1,4 +1,4 @@
-"""`make lint` reads all pages with tools/check_prose.py: it finds long sentences and empty words."""
+"""`make lint` reads pages with tools/check_prose.py: it finds long sentences and empty words."""
 
 import importlib.util
 from pathlib import Path
