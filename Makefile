@@ -8,15 +8,19 @@ JOBS ?= 2
 test audit coverage mutants campaign: export OPENBLAS_NUM_THREADS = 1
 test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 
+PINNED := requirements.txt requirements-dev.txt requirements-docs.txt requirements-s3.txt
+
 # Where the pages on research documents go.
 PAGES ?= docs/reproduce
 
-.PHONY: help demo test check lint types audit coverage mutants campaign bench peers reproduce pins sbom deps-audit s3-server clean
+.PHONY: help demo test check lint types docs site audit coverage mutants campaign bench peers reproduce pins sbom deps-audit s3-server clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
 	@echo "make test      run the tests"
 	@echo "make check     lint, types and tests, as continuous integration does"
+	@echo "make docs      run the examples of all pages, then build the site"
+	@echo "make site      build the documentation, in ./site; open site/index.html"
 	@echo "make audit     the slow statistical audits, and generated cases with fresh seeds"
 	@echo "make coverage  the tests, and which lines of src they run"
 	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
@@ -32,17 +36,28 @@ help:
 demo: .venv/runtime
 	$(BIN)/dpublish demo dpublish-demo --fresh
 
-test: .venv/development
+test: .venv/development .venv/docs
 	$(RUN) pytest -n $(JOBS) --dist loadgroup -m "not audit"
 
 lint: .venv/development
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/python tools/check_prose.py
 
 types: .venv/development
 	$(RUN) mypy
 
 check: lint types test
+
+docs: .venv/development .venv/docs
+	$(RUN) pytest -n $(JOBS) --dist loadgroup tests/docs tests/test_links.py tests/test_notebooks.py
+	$(MAKE) site
+
+# A warning, such as a link that leads nowhere, is an error.  NO_MKDOCS_2_WARNING: the theme is silent about its own future.
+site: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 audit: .venv/development
 	$(RUN) pytest -n $(JOBS) -m audit
@@ -74,7 +89,7 @@ reproduce: .venv/runtime
 	$(BIN)/dpublish experiment all --jobs $(JOBS) --pages $(PAGES) -o results/reproduce
 
 pins: .venv/runtime
-	$(BIN)/python tools/pin_hashes.py requirements.txt requirements-dev.txt requirements-s3.txt
+	$(BIN)/python tools/pin_hashes.py $(PINNED)
 
 sbom: .venv/runtime
 	$(BIN)/python tools/sbom.py requirements.txt > sbom.json.partial
@@ -84,7 +99,7 @@ sbom: .venv/runtime
 deps-audit: .venv/runtime
 	test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit; } \
 		|| { rm -rf .venv-audit; echo "pip-audit cannot be installed; is there a network?" >&2; exit 1; }
-	$(BIN)/python tools/audit_pins.py .venv-audit/bin/pip-audit requirements.txt requirements-dev.txt requirements-s3.txt
+	$(BIN)/python tools/audit_pins.py .venv-audit/bin/pip-audit $(PINNED)
 
 # In an environment of its own: it needs other versions than we pin.
 s3-server: .venv-s3/ready
@@ -105,5 +120,9 @@ s3-server: .venv-s3/ready
 	$(RUN) pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
 
+.venv/docs: requirements-docs.txt .venv/runtime
+	$(RUN) pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-audit .venv-peers .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf site .venv .venv-audit .venv-peers .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -15,7 +15,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME, DEVELOPMENT = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
-S3_SERVER = ROOT / "requirements-s3.txt"
+S3_SERVER, SITE = ROOT / "requirements-s3.txt", ROOT / "requirements-docs.txt"
 PLATFORMS = [
     {"sys_platform": system, "platform_system": name, "os_name": os, "platform_machine": machine}
     for system, name, os, machine in (
@@ -49,7 +49,7 @@ def tool():
     del sys.modules["pin_hashes"]
 
 
-@pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT, S3_SERVER], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT, SITE, S3_SERVER], ids=lambda file: file.name)
 def test_every_pin_has_hashes_and_one_version(tool, file):
     pins = list(tool.read_pins(file.read_text()))
     assert len(pins) > 20
@@ -76,7 +76,8 @@ def test_whatever_a_pin_needs_on_any_platform_is_pinned_too(tool):
     # With hashes pip refuses what is not pinned, and would stop there on that platform.
     runtime = list(tool.read_pins(RUNTIME.read_text()))
     everything = [*runtime, *tool.read_pins(DEVELOPMENT.read_text())]
-    for pins in (runtime, everything):
+    site = [*runtime, *tool.read_pins(SITE.read_text())]
+    for pins in (runtime, everything, site):
         for environment in ENVIRONMENTS:
             there = {
                 pin.name
@@ -85,6 +86,14 @@ def test_whatever_a_pin_needs_on_any_platform_is_pinned_too(tool):
             }
             missing = {name: needed(name, environment) - there for name in there}
             assert not {name: what for name, what in missing.items() if what}, environment
+
+
+def test_files_that_share_an_environment_agree(tool):
+    versions = {}
+    for file in (RUNTIME, DEVELOPMENT, SITE):
+        for pin in tool.read_pins(file.read_text()):
+            assert versions.setdefault(pin.name, pin.version) == pin.version, pin.name
+    assert "mkdocs" in versions
 
 
 def test_charts_come_with_a_plain_installation(tool):
