@@ -1,0 +1,328 @@
+"""Draw the pictures of the concept pages and of the home page, in the style of the reports.
+
+    python tools/draw_concepts.py             write all of them below docs/pictures
+    python tools/draw_concepts.py epsilon     write one
+
+Noise is seeded and all tables are simulated, so that a picture is drawn the same again.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from dpublish import Answer, Budget, Histogram, Ledger, Synth, datasets, seeded
+from dpublish.accuracy.intervals import half_width
+from dpublish.accuracy.noise_distribution import noise_pmf
+from dpublish.errors import BudgetExhausted
+from dpublish.plots.inline import in_either_scheme
+from dpublish.plots.style import (
+    COLORS,
+    FRAME,
+    GRID,
+    INK,
+    LABEL_SIZE,
+    PALE,
+    SMALL_SIZE,
+    TEXT,
+    WHISKER,
+    Drawing,
+    drawing,
+    label_by_counts,
+    label_logarithms,
+)
+from dpublish.privacy.meaning import least_sure, most_sure
+from dpublish.privacy.neighbors import AddRemoveRecord
+from dpublish.randomness import secure
+
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+SECOND = COLORS[1]
+CONFIDENCE = 0.95
+HOME = ("0.1", "education")
+"""Epsilon and the column of the home page's release."""
+YEAR = (
+    ("counts", "0.5"),
+    ("a table, interrupted", "0.25"),
+    ("synthetic rows", "0.5"),
+    ("a classifier", "1"),
+)
+"""What is asked of an account with a cap of 1.5, in this order; the last is refused."""
+
+
+def epsilon() -> str:
+    """Draw what a release with and without a person looks like, and what beliefs become."""
+    with drawing((8.2, 3.1), panels=2, columns=2) as drawn:
+        _two_worlds(drawn.axes[0], Fraction(1, 2))
+        _beliefs(drawn.axes[1], [Fraction(3), Fraction(1), Fraction(1, 2), Fraction(1, 10)])
+        return drawn.svg(fit=True)
+
+
+def _two_worlds(axes: Any, rate: Fraction) -> None:
+    shown = np.arange(90, 112)
+    for count, color, words in ((100, PALE, "without the person"), (101, INK, "with the person")):
+        axes.plot(
+            shown,
+            noise_pmf(rate, shown - count),
+            marker="o",
+            markersize=3.5,
+            color=color,
+            label=f"{words}: {count}",
+        )
+    axes.set(
+        title="ε = 0.5: no count is more than 1.65\ntimes as probable with as without",
+        xlabel="published count",
+        ylabel="probability",
+        ylim=(0, 0.3),
+    )
+    axes.legend(loc="upper left", fontsize=SMALL_SIZE)
+
+
+def _beliefs(axes: Any, amounts: Sequence[Fraction]) -> None:
+    before = [Fraction(each, 100) for each in range(1, 100)]
+    at = [float(each) for each in before]
+    for place, amount in enumerate(amounts):
+        most = [float(most_sure(each, amount)) for each in before]
+        least = [float(least_sure(each, amount)) for each in before]
+        axes.fill_between(at, least, most, color=INK, alpha=0.13 + 0.09 * place, linewidth=0)
+        axes.annotate(
+            f"ε = {float(amount):g}",
+            (at[24], most[24]),
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=SMALL_SIZE,
+            color=TEXT,
+        )
+    axes.plot([0, 1], [0, 1], color=WHISKER, linewidth=0.8)
+    axes.set(
+        title="How far a belief can move:\nis this person in the table?",
+        xlabel="thought before",
+        ylabel="thought after the release",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("%", " %"))
+
+
+def budget() -> str:
+    """Draw an account of a ledger over a year: what was granted, and what was refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        spent, refused = _account(Path(folder) / "books.db")
+    with drawing((7.4, 3.1)) as drawn:
+        _draw_account(drawn.axes[0], spent, refused)
+        return drawn.svg(fit=True)
+
+
+def _account(path: Path) -> tuple[list[float], list[bool]]:
+    """Ask a ledger for all amounts of the year; return what is spent after each."""
+    spent, refused = [], []
+    with Ledger.create(path) as ledger:
+        ledger.add("visits", cap="1.5")
+        for purpose, amount in YEAR:
+            try:
+                ledger.grant(
+                    "visits",
+                    epsilon=amount,
+                    purpose=purpose,
+                    hides=AddRemoveRecord(),
+                    rng=secure(),
+                )
+                refused.append(False)
+            except BudgetExhausted:
+                refused.append(True)
+            spent.append(float(ledger.status("visits").spent))
+    return spent, refused
+
+
+def _draw_account(axes: Any, spent: Sequence[float], refused: Sequence[bool]) -> None:
+    steps = [0.0, *spent]
+    axes.step(range(len(steps) + 1), [*steps, steps[-1]], where="post", color=INK, linewidth=2)
+    axes.fill_between(
+        range(len(steps) + 1), [*steps, steps[-1]], step="post", color=INK, alpha=0.15, linewidth=0
+    )
+    axes.axhline(1.5, color=SECOND, linewidth=1.5)
+    axes.text(0.05, 1.54, "cap 1.5", color=SECOND, fontsize=LABEL_SIZE)
+    for place, ((purpose, amount), no) in enumerate(zip(YEAR, refused, strict=True), 1):
+        words = f"{purpose}\nε = {amount}: " + ("refused" if no else "debited")
+        axes.text(
+            place + 0.05,
+            steps[place] + 0.05 - (0.27 if no else 0),
+            words,
+            fontsize=SMALL_SIZE,
+            color=SECOND if no else TEXT,
+            va="bottom",
+        )
+    axes.set(
+        title="An account of the ledger",
+        ylabel="spent ε",
+        xlim=(0, len(steps)),
+        ylim=(0, 1.75),
+        xticks=range(1, len(steps)),
+        xticklabels=["March", "May", "August", "November"],
+    )
+    axes.grid(axis="y")
+
+
+def intervals() -> str:
+    """Draw three kinds of interval of one release, and noise beside the error of a sample."""
+    with drawing((8.6, 3.2), panels=2, columns=2) as drawn:
+        _kinds(drawn.axes[0])
+        _noise_and_sample(drawn.axes[1])
+        return drawn.svg(fit=True)
+
+
+RICH, YOUNG = pc.field("income") == ">50K", pc.field("age") < 40
+OLD_WOMEN_OF_THE_WEST = (
+    (pc.field("sex") == "Female") & (pc.field("region") == "West") & (pc.field("age") >= 61)
+)
+QUERIES = (
+    ("income = '>50K'", RICH, "whole values:\nthe noise"),
+    ("age < 40", YOUNG, "a bin is cut:\nnoise, and where\nrecords lie in it"),
+    (
+        "sex = Female and region = West and age >= 61",
+        OLD_WOMEN_OF_THE_WEST,
+        "by the model, with\nbounds around it",
+    ),
+)
+
+
+def _kinds(axes: Any) -> None:
+    people = datasets.table("census", 20_000)
+    release = Synth().release(people, budget=Budget.seeded("1"), rng=seeded(7))
+    rows = datasets.census(20_000)
+    for row, (query, condition, _) in enumerate(QUERIES):
+        truth = rows.filter(condition).num_rows
+        _draw_answer(axes, len(QUERIES) - row, release.count(query), truth)
+    axes.set(
+        title="Three answers of one release, ε = 1",
+        xlabel="count (cross: the truth)",
+        yticks=range(1, len(QUERIES) + 1),
+        yticklabels=[words for _, _, words in reversed(QUERIES)],
+        ylim=(0.5, len(QUERIES) + 0.5),
+    )
+    axes.tick_params(axis="y", labelsize=SMALL_SIZE, length=0)
+    axes.grid(axis="x")
+    label_by_counts(axes.xaxis)
+
+
+def _draw_answer(axes: Any, row: int, answer: Answer, truth: int) -> None:
+    if answer.bounds is not None:
+        axes.plot(answer.bounds, [row, row], color=PALE, linewidth=6, solid_capstyle="butt")
+    color = SECOND if answer.kind == "model" else INK
+    axes.plot([answer.low, answer.high], [row, row], color=color, linewidth=2, marker="|")
+    axes.plot([answer.value], [row], marker="o", color=color, markersize=4)
+    axes.plot([truth], [row], marker="x", color=WHISKER, markersize=6)
+
+
+def _noise_and_sample(axes: Any) -> None:
+    sizes = np.geomspace(10, 100_000, 60)
+    axes.plot(sizes, 1.96 * np.sqrt(sizes), color=SECOND, label="sampling: people as a sample")
+    for rate, color in ((Fraction(1, 10), INK), (Fraction(1), PALE)):
+        width = half_width(rate, np.ones(1), CONFIDENCE)
+        axes.plot(
+            sizes, np.full(sizes.size, width), color=color, label=f"noise at ε = {float(rate):g}"
+        )
+    axes.set(
+        title="Half-width of a 95 % interval",
+        xlabel="people in the group",
+        ylabel="± people",
+        xscale="log",
+        yscale="log",
+    )
+    axes.grid()
+    axes.legend(fontsize=SMALL_SIZE, loc="upper left")
+    for axis in (axes.xaxis, axes.yaxis):
+        label_logarithms(axis)
+
+
+def home() -> str:
+    """Draw a table, what the ledger debits, and what is published of it."""
+    amount, name = HOME
+    people = datasets.table("census", 20_000)
+    release = Histogram(columns=(name,)).release(
+        people, budget=Budget.seeded(amount), rng=seeded(3)
+    )
+    labels = people.schema[name].axis().labels
+    answers = [release.count(f"{name} = {label}") for label in labels]
+    with drawing((8.6, 3.0), panels=2, columns=2) as drawn:
+        _draw_rows(drawn.axes[0], datasets.census(20_000).slice(0, 6))
+        _draw_counts(drawn, labels, answers)
+        return drawn.svg(fit=True)
+
+
+def _draw_rows(axes: Any, rows: Any) -> None:
+    columns = ("age", "sex", "education", "income")
+    axes.set_axis_off()
+    axes.set(title="A table that stays where it is", xlim=(0, 1), ylim=(0, 1))
+    at = (0.0, 0.11, 0.28, 0.54)
+    for x, column in zip(at, columns, strict=True):
+        axes.text(x, 0.92, column, fontsize=LABEL_SIZE, weight="bold", color=WHISKER)
+    for row, record in enumerate(rows.to_pylist()):
+        for x, column in zip(at, columns, strict=True):
+            axes.text(x, 0.79 - 0.12 * row, str(record[column]), fontsize=LABEL_SIZE, color=TEXT)
+    axes.text(0, 0.06, "... 20,000 people", fontsize=LABEL_SIZE, color=TEXT)
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 2}
+    axes.annotate("", (0.98, 0.5), xytext=(0.76, 0.5), arrowprops=arrow, annotation_clip=False)
+    axes.text(0.87, 0.56, f"ε = {HOME[0]}", fontsize=LABEL_SIZE, color=INK, ha="center")
+    axes.text(0.87, 0.35, "debited\nfirst", fontsize=SMALL_SIZE, color=INK, ha="center")
+
+
+def _draw_counts(drawn: Drawing, labels: Sequence[str], answers: Sequence[Answer]) -> None:
+    axes = drawn.axes[1]
+    rows = range(len(labels))
+    values = [answer.value for answer in answers]
+    axes.barh(rows, values, color=PALE, height=0.62)
+    sides = [[a.value - a.low for a in answers], [a.high - a.value for a in answers]]
+    axes.errorbar(values, rows, xerr=sides, fmt="none", ecolor=WHISKER, capsize=3, elinewidth=1.2)
+    for row, answer in zip(rows, answers, strict=True):
+        half = (answer.high - answer.low) / 2
+        words = f"{answer.value:,.0f} ± {half:,.0f}"
+        axes.annotate(
+            words,
+            (answer.high, row),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL_SIZE,
+            color=TEXT,
+        )
+    axes.set(
+        title="What is published: noisy counts,\n95 % intervals, and a receipt",
+        yticks=rows,
+        yticklabels=labels,
+        xlim=(0, 1.25 * max(values)),
+    )
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.spines["bottom"].set_color(FRAME)
+    axes.grid(axis="x", color=GRID)
+    label_by_counts(axes.xaxis)
+
+
+DRAWN: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "epsilon": ("concepts/epsilon.svg", epsilon),
+    "budget": ("concepts/budget.svg", budget),
+    "intervals": ("concepts/intervals.svg", intervals),
+    "home": ("home.svg", home),
+}
+
+
+def main(names: Sequence[str]) -> int:
+    """Write the pictures that are named, or all."""
+    for name in names or DRAWN:
+        place, draw = DRAWN[name]
+        target = PICTURES / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(in_either_scheme(draw()).rstrip("\n") + "\n", "utf-8")
+        print(f"{name}: {target.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
