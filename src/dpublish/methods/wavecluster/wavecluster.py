@@ -15,16 +15,16 @@ Clustering Approach for Very Large Spatial Databases", VLDB 1998.
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, reduce
-from math import ceil, gcd, prod
+from functools import cache, cached_property
+from math import ceil, prod
 from typing import Any, Literal
 
 import numpy as np
-import pywt
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from dpublish.errors import InvalidParameter, require_count, require_known
+from dpublish.methods.wavecluster.filters import FILTERS, WAVELETS
 
 Adjacency = Literal["full", "face"]
 ADJACENCIES = ("full", "face")
@@ -36,10 +36,6 @@ NO_CLUSTER = -1
 
 Coefficients = NDArray[Any]
 """Integers: int64 where they fit, Python's own where they might not."""
-FAMILIES = ("haar", "db", "sym", "coif", "bior")
-WAVELETS: tuple[str, ...] = tuple(name for f in FAMILIES for name in pywt.wavelist(f))
-"""The wavelets offered: Haar, Daubechies, symlets, coiflets and biorthogonal ones."""
-_PRECISION = 40  # bits of a weight
 
 
 # --- The wavelet -----------------------------------------------------------------------------
@@ -132,7 +128,8 @@ class AxisFilter:
 
 @cache
 def _compose(size: int, wavelet: str, levels: int) -> AxisFilter:
-    taps = _whole_taps(wavelet)
+    low_pass = FILTERS[wavelet]
+    taps = low_pass.taps
     found = {0: 1}
     for level in range(levels):
         # Coefficient k of a level is the sum of h[j] * x[2 k + L / 2 - j], x being a level below.
@@ -148,20 +145,8 @@ def _compose(size: int, wavelet: str, levels: int) -> AxisFilter:
         step=1 << levels,
         offsets=tuple(kept),
         weights=tuple(kept.values()),
-        unit=(sum(pywt.Wavelet(wavelet).dec_lo) / sum(taps)) ** levels,
+        unit=low_pass.unit**levels,
     )
-
-
-def _whole_taps(wavelet: str) -> list[int]:
-    """Write the low-pass filter as integers in proportion.
-
-    Times the root of 2, Haar's taps are 1 and those of the biorthogonal wavelets are short
-    binary fractions, so that these are exact; others keep 40 bits.
-    """
-    taps = np.array(pywt.Wavelet(wavelet).dec_lo) * 2**0.5
-    whole = [int(value) for value in np.rint(np.ldexp(taps, _PRECISION))]
-    common = reduce(gcd, whole)
-    return [value // common for value in whole]
 
 
 @dataclass(frozen=True)
