@@ -49,7 +49,9 @@ def tool():
     del sys.modules["pin_hashes"]
 
 
-@pytest.mark.parametrize("file", [RUNTIME, DEVELOPMENT, SITE, S3_SERVER], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", [RUNTIME, DEVELOPMENT, SITE, S3_SERVER], ids=lambda file: file.name
+)
 def test_every_pin_has_hashes_and_one_version(tool, file):
     pins = list(tool.read_pins(file.read_text()))
     assert len(pins) > 20

@@ -89,6 +89,10 @@ COMMANDS = {
         "dpublish.cli.experiment:experiment",
         "Compare methods on public data; NOT PRIVATE.",
     ),
+    "formats": (
+        "dpublish.cli.formats:formats",
+        "Print the JSON Schema of schemas, releases and ledgers.",
+    ),
     "completion": ("dpublish.cli.main:completion", "Print a completion script for your shell."),
 }
 

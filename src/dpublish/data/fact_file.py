@@ -25,7 +25,7 @@ import msgspec
 
 from dpublish.data.code_list import CODE_ENDINGS, CodeList, distinct_codes, read_code_list
 from dpublish.data.column_function import ColumnFunction, Formula, ValueMap
-from dpublish.data.file_keys import convert_keys
+from dpublish.data.file_keys import convert_keys, describe_keys
 from dpublish.data.schema import Schema
 from dpublish.data.statements import Combination, KnownTotal
 from dpublish.errors import InvalidSchema, about
@@ -54,6 +54,16 @@ _TOTAL_KEYS = {
     "where": 'text, such as "sex = Female"; absent for all records',
     "source": "text, where the number was published",
 }
+
+
+def impossible_schema() -> dict[str, Any]:
+    """Describe a table of an impossible combination as a JSON Schema."""
+    return describe_keys(_ImpossibleFile, _IMPOSSIBLE_KEYS)
+
+
+def total_schema() -> dict[str, Any]:
+    """Describe a table of a known total as a JSON Schema."""
+    return describe_keys(_TotalFile, _TOTAL_KEYS)
 
 
 def read_impossible(plain: Sequence[object]) -> tuple[Combination, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,3 +24,11 @@ def convert_keys(plain: object, target: type[_File], keys: Mapping[str, str]) ->
     if wrong := re.search(r"`\$\.(\w+)", fault):
         raise InvalidSchema(f"{wrong[1]} must be {keys[wrong[1]]}")
     raise InvalidSchema("must be a table of keys and values")
+
+
+def describe_keys(target: type[msgspec.Struct], keys: Mapping[str, str]) -> dict[str, Any]:
+    """Describe keys and their types as a JSON Schema of one object."""
+    (found,) = msgspec.json.schema_components((target,))[1].values()
+    for name, part in found["properties"].items():
+        part["description"] = keys[name]
+    return {key: part for key, part in found.items() if key not in ("title", "description")}

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from dpublish.data.file_keys import convert_keys
+from dpublish.data.file_keys import convert_keys, describe_keys
 from dpublish.errors import InvalidSchema, about
 
 _KEYS = {
@@ -85,6 +85,11 @@ class _PublicationFile(msgspec.Struct, forbid_unknown_fields=True):
     source: str | None = None
     publisher: str | None = None
     audience: str | None = None
+
+
+def publication_schema() -> dict[str, Any]:
+    """Describe the table [publication] as a JSON Schema."""
+    return describe_keys(_PublicationFile, _KEYS)
 
 
 def read_publication(plain: Any) -> Publication | None:

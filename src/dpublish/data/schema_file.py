@@ -32,16 +32,18 @@ from dpublish.data.column_function import ColumnFunction
 from dpublish.data.date_column import DateColumn, DatePartColumn
 from dpublish.data.fact_file import (
     FUNCTION_KEYS,
+    impossible_schema,
     plain_facts,
     plain_function,
     read_function,
     read_impossible,
     read_totals,
+    total_schema,
 )
-from dpublish.data.file_keys import convert_keys
+from dpublish.data.file_keys import convert_keys, describe_keys
 from dpublish.data.interval import Partition, whole_bins
 from dpublish.data.periods import write_bounds
-from dpublish.data.publication import read_publication
+from dpublish.data.publication import publication_schema, read_publication
 from dpublish.data.schema import Schema, column
 from dpublish.data.stamps import UTC_NAME
 from dpublish.data.taxonomy import write_tree
@@ -537,3 +539,31 @@ def toml_value(value: Any, indent: str = "") -> str:
 def toml_key(key: str) -> str:
     """Write a key as TOML, quoted if need be."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
+
+
+def json_schema() -> dict[str, Any]:
+    """Describe the keys of a schema file as a JSON Schema, for editors and other programs.
+
+    What depends on several keys at once, such as bounds that must increase, is checked by
+    `load_schema` alone.
+
+    >>> json_schema()["properties"]["name"]
+    {'type': 'string', 'default': 'table', 'description': 'text'}
+    """
+    top, column = describe_keys(_SchemaFile, _SCHEMA_KEYS), describe_keys(_ColumnFile, _COLUMN_KEYS)
+    named = {**column["properties"], "name": {"type": "string", "description": "its name"}}
+    listed = {**column, "properties": named, "required": ["name"]}
+    parts: dict[str, dict[str, Any]] = {
+        "columns": {
+            "anyOf": [
+                {"type": "object", "additionalProperties": column},
+                {"type": "array", "items": listed},
+            ]
+        },
+        "impossible": {"type": "array", "items": impossible_schema()},
+        "totals": {"type": "array", "items": total_schema()},
+        "publication": {"anyOf": [publication_schema(), {"type": "null"}]},
+    }
+    for key, part in parts.items():
+        top["properties"][key] = {**part, "description": _SCHEMA_KEYS[key]}
+    return top

@@ -275,6 +275,21 @@ class Head(NamedTuple):
     hash: str
 
 
+def json_schema() -> dict[str, Any]:
+    """Describe the body of an entry, by its kind, as a JSON Schema."""
+    _, found = msgspec.json.schema_components(_KINDS)
+    return {
+        "anyOf": [
+            {
+                **found[body.__name__],
+                "title": body.kind,
+                "description": (body.__doc__ or "").split("\n")[0],
+            }
+            for body in _KINDS
+        ]
+    }
+
+
 # --- Which texts a ledger takes -------------------------------------------------------------
 #
 # Receipts and tables show these texts to people.  Two names that look the same would be two

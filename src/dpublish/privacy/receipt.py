@@ -327,6 +327,40 @@ class _Stored(msgspec.Struct, kw_only=True):
     epsilon_read: str = ""
 
 
+_MEANINGS = {
+    "method": "name of the method",
+    "settings": "settings of the method; exact numbers are text",
+    "epsilon": "epsilon of the whole release as exact text, such as 0.5 or 1/3",
+    "shares": "what epsilon was spent on, by purpose",
+    "neighbors": "what is hidden: the name of the notion of neighbors and its parts",
+    "package_version": "version of dpublish that wrote it",
+    "created": "time at which the budget was granted, before any row was read",
+    "release_id": "random name of the release",
+    "parallel": "purposes whose shares went to disjoint parts of the data",
+    "stamps": "warnings, such as NOT PRIVATE: seeded",
+    "dataset": "the account of the ledger that paid",
+    "ledger_entry": "number of the grant in the ledger",
+    "ledger_hash": "hash of that entry",
+    "personal": "pairs of a level and what it paid, of a personalized release",
+    "assumptions": "what the proof of this method takes for granted beyond what all do",
+    "contribution": "most rows of a unit that were kept",
+    "steps": "what was done to each record before the method saw it",
+    "epsilon_read": "how epsilon was read, if it was given as a float",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Describe a receipt as a JSON Schema; fields may be added by later versions."""
+    _, found = msgspec.json.schema_components((_Stored,), ref_template="#/$defs/{name}")
+    stored, share = found["_Stored"], found["_StoredShare"]
+    properties = {
+        name: {**part, "description": _MEANINGS[name]}
+        for name, part in stored["properties"].items()
+    }
+    properties["shares"]["items"] = {**share, "title": "share", "description": "one share"}
+    return {"type": "object", "properties": properties, "required": stored["required"]}
+
+
 def _plain_setting(name: str, value: Any) -> Any:
     if value is None or isinstance(value, (str, bool, int)):
         return value
