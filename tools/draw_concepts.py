@@ -8,8 +8,10 @@ Noise is seeded and all tables are simulated, so that a picture is drawn the sam
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +243,198 @@ def _noise_and_sample(axes: Any) -> None:
         label_logarithms(axis)
 
 
+def neighbors() -> str:
+    """Draw which counts change between neighbors: a record more, and a record exchanged."""
+    with drawing((8.2, 2.7), panels=2, columns=2) as drawn:
+        titles = (
+            "A record more or less:\none count changes, by 1",
+            "A record exchanged:\ntwo counts change, by 2 in all",
+        )
+        for axes, title, changed in zip(drawn.axes, titles, (MORE, EXCHANGED), strict=True):
+            _draw_neighbors(axes, title, changed)
+        return drawn.svg(fit=True)
+
+
+WARDS = ("Surgery", "Maternity", "Oncology", "Pediatrics")
+COUNTS, MORE, EXCHANGED = (4, 6, 3, 5), (4, 7, 3, 5), (4, 7, 2, 5)
+"""Records by ward of a small table, and of two of its neighbors."""
+
+
+def _draw_neighbors(axes: Any, title: str, changed: Sequence[int]) -> None:
+    at = np.arange(len(WARDS))
+    axes.bar(at - 0.2, COUNTS, width=0.36, color=PALE, label="the table")
+    axes.bar(at + 0.2, changed, width=0.36, color=INK, label="its neighbor")
+    for x, (before, after) in enumerate(zip(COUNTS, changed, strict=True)):
+        if before != after:
+            words = f"{after - before:+d}".replace("-", "−")
+            axes.text(x + 0.2, after + 0.15, words, ha="center", fontsize=LABEL_SIZE, color=SECOND)
+    axes.set(title=title, ylabel="records", ylim=(0, 9.5), xticks=at, xticklabels=WARDS)
+    axes.legend(fontsize=SMALL_SIZE, loc="upper right", ncols=2)
+
+
+def units() -> str:
+    """Draw how many visits patients have, and what a bound on them loses and adds."""
+    with drawing((8.6, 3.1), panels=2, columns=2) as drawn:
+        patients = _visits_by_patient()
+        _draw_visits(drawn.axes[0], [each for each, _ in patients])
+        _draw_bounds(drawn.axes[1], patients)
+        return drawn.svg(fit=True)
+
+
+BOUNDS = (1, 2, 4, 8, 16, 32)
+"""Visits of a patient that are kept."""
+UNIT_EPSILON = Fraction(1, 10)
+WARD = "Surgery"
+
+
+def _visits_by_patient() -> list[tuple[int, int]]:
+    """Count the visits of each simulated patient, and those to one ward."""
+    visits = datasets.hospital(20_000)
+    here = visits.append_column("here", pc.cast(pc.equal(visits["ward"], WARD), "int64"))
+    by_patient = here.group_by("patient_id").aggregate([("ward", "count"), ("here", "sum")])
+    counted = by_patient.select(["ward_count", "here_sum"]).to_pydict()
+    return list(zip(counted["ward_count"], counted["here_sum"], strict=True))
+
+
+def _draw_visits(axes: Any, visits: Sequence[int]) -> None:
+    last = 15
+    counts = np.bincount(np.minimum(visits, last), minlength=last + 1)[1:]
+    axes.bar(range(1, last + 1), counts, color=PALE)
+    axes.set(
+        title=f"{len(visits):,} patients; one has {max(visits)} visits",
+        xlabel="visits of a patient",
+        ylabel="patients",
+        xticks=[1, 5, 10, last],
+        xticklabels=["1", "5", "10", f"{last} or more"],
+    )
+    label_by_counts(axes.yaxis)
+
+
+def _draw_bounds(axes: Any, patients: Sequence[tuple[int, int]]) -> None:
+    lost = [expected_loss(patients, most) for most in BOUNDS]
+    noise = [half_width(UNIT_EPSILON / most, np.ones(1), CONFIDENCE) for most in BOUNDS]
+    axes.plot(BOUNDS, lost, marker="o", color=SECOND, label="visits left out")
+    axes.plot(BOUNDS, noise, marker="s", color=INK, label="noise (95 %)")
+    total = sum(here for _, here in patients)
+    axes.set(
+        title=f"Error of the {total:,} visits to {WARD},\nε = {float(UNIT_EPSILON):g}",
+        xlabel="--contribution: visits kept of each patient",
+        ylabel="± visits",
+        xscale="log",
+        yscale="log",
+    )
+    axes.set_xticks(BOUNDS, [str(each) for each in BOUNDS])
+    axes.minorticks_off()
+    axes.grid()
+    axes.legend(fontsize=SMALL_SIZE, loc="lower left")
+    label_logarithms(axes.yaxis)
+
+
+def expected_loss(patients: Sequence[tuple[int, int]], most: int) -> float:
+    """Compute how many records of a kind are left out if at most so many of each unit stay.
+
+    A unit is (its records, those of the kind), and each of its records is as likely to stay.
+
+    >>> expected_loss([(4, 2), (1, 1)], 2)
+    1.0
+    """
+    return sum(kind * (1 - min(all_, most) / all_) for all_, kind in patients)
+
+
+def post_processing() -> str:
+    """Draw what costs epsilon, the release, and what does not: all that comes after it."""
+    with drawing((8.2, 2.9)) as drawn:
+        axes = drawn.axes[0]
+        axes.set_axis_off()
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        _box(axes, (0.09, 0.45), "the table,\nwith its owner", PALE)
+        _box(axes, (0.46, 0.45), "a release\nwith its receipt", PALE)
+        _arrow(axes, (0.18, 0.45), (0.37, 0.45))
+        axes.text(0.275, 0.52, "noise", fontsize=LABEL_SIZE, color=INK, ha="center")
+        axes.text(0.275, 0.33, "ε is debited\nfirst", fontsize=LABEL_SIZE, color=INK, ha="center")
+        for place, words in enumerate(AFTERWARD):
+            height = 0.8 - 0.175 * place
+            _arrow(axes, (0.55, 0.45), (0.74, height))
+            axes.text(0.76, height, words, fontsize=LABEL_SIZE, color=TEXT, va="center")
+        axes.axvline(0.6, ymin=0.02, ymax=0.9, color=SECOND, linestyle="--", linewidth=1.2)
+        axes.text(0.585, 0.96, "costs ε", fontsize=LABEL_SIZE, color=SECOND, ha="right")
+        axes.text(0.615, 0.96, "costs nothing", fontsize=LABEL_SIZE, color=SECOND)
+        return drawn.svg(fit=True)
+
+
+AFTERWARD = (
+    "counts, as many as you like",
+    "synthetic rows",
+    "charts, models, clusters",
+    "rounding, sums, corrections",
+    "next year's ideas",
+)
+
+
+def _box(axes: Any, at: tuple[float, float], words: str, color: str) -> None:
+    style = {"boxstyle": "round,pad=0.7", "facecolor": "none", "edgecolor": color, "linewidth": 2}
+    axes.text(*at, words, fontsize=9, ha="center", va="center", color=WHISKER, bbox=style)
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    style = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.5}
+    axes.annotate("", end, xytext=start, arrowprops=style, annotation_clip=False)
+
+
+def synthetic_data() -> str:
+    """Draw shares of true and of synthetic rows: of two columns, and of four at once."""
+    people = datasets.table("census", 20_000)
+    release = Synth().release(people, budget=Budget.seeded("1"), rng=seeded(7))
+    true, synthetic = datasets.census(20_000), release.rows(100_000, seed=7)
+    with drawing((8.2, 3.5), panels=2, columns=2) as drawn:
+        for axes, count in zip(drawn.axes, (2, 4), strict=True):
+            points = [
+                point
+                for columns in combinations(CATEGORIES, count)
+                for point in shares(true, synthetic, columns)
+            ]
+            _draw_shares(axes, count, points)
+        return drawn.svg(fit=True)
+
+
+CATEGORIES = ("sex", "education", "region", "marital", "income")
+
+
+def shares(one: Any, other: Any, columns: Sequence[str]) -> list[tuple[float, float]]:
+    """Return the share of every combination of values in two tables.
+
+    >>> import pyarrow as pa
+    >>> shares(pa.table({"a": ["x", "y"]}), pa.table({"a": ["x"]}), ["a"])
+    [(0.5, 1.0), (0.5, 0.0)]
+    """
+    counted = []
+    for rows in (one, other):
+        cells = Counter(zip(*(rows[name].to_pylist() for name in columns), strict=True))
+        counted.append({cell: number / rows.num_rows for cell, number in cells.items()})
+    first, second = counted
+    cells = sorted(first.keys() | second.keys())
+    return [(first.get(cell, 0.0), second.get(cell, 0.0)) for cell in cells]
+
+
+def _draw_shares(axes: Any, count: int, points: Sequence[tuple[float, float]]) -> None:
+    least = 1e-4
+    drawn = np.maximum(np.array(points), least)
+    axes.plot([least, 1], [least, 1], color=WHISKER, linewidth=0.8)
+    axes.plot(drawn[:, 0], drawn[:, 1], ".", color=INK, markersize=4, alpha=0.5)
+    axes.set(
+        title=f"{('two', 'three', 'four')[count - 2]} columns at once".capitalize(),
+        xlabel="share of the true rows",
+        ylabel="share of the synthetic rows",
+        xscale="log",
+        yscale="log",
+        xlim=(least * 0.8, 1),
+        ylim=(least * 0.8, 1),
+    )
+    axes.grid()
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+
+
 def home() -> str:
     """Draw a table, what the ledger debits, and what is published of it."""
     amount, name = HOME
@@ -309,6 +503,10 @@ DRAWN: Mapping[str, tuple[str, Callable[[], str]]] = {
     "epsilon": ("concepts/epsilon.svg", epsilon),
     "budget": ("concepts/budget.svg", budget),
     "intervals": ("concepts/intervals.svg", intervals),
+    "neighbors": ("concepts/neighbors.svg", neighbors),
+    "units": ("concepts/units.svg", units),
+    "post-processing": ("concepts/post-processing.svg", post_processing),
+    "synthetic-data": ("concepts/synthetic-data.svg", synthetic_data),
     "home": ("home.svg", home),
 }
 
