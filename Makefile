@@ -56,7 +56,7 @@ docs: .venv/development .venv/docs
 
 # A warning, such as a link that leads nowhere, is an error.  NO_MKDOCS_2_WARNING: the theme is silent about its own future.
 site: .venv/docs
-	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
 	@echo "site/index.html"
 
 audit: .venv/development
