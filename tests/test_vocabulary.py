@@ -152,9 +152,24 @@ def test_other_words_are_not(text):
     assert not list(uses("new.md", text))
 
 
+def main(paths: list[str]) -> int:
+    """Print the uses in files or folders that are named, or in all that git knows."""
+    given = [Path(path).resolve() for path in paths]
+    files = [each for each in given if each.is_file()]
+    folders = tuple(f"{each.relative_to(ROOT).as_posix()}/" for each in given if each.is_dir())
+    names = [each.relative_to(ROOT).as_posix() for each in files]
+    if folders or not given:
+        names += [name for name in tracked() if name.startswith(folders or ("",))]
+    found = [
+        use
+        for name in names
+        if name.endswith(READ) and name != HERE
+        for use in uses(name, (ROOT / name).read_text(encoding="utf-8"))
+    ]
+    for use in found:
+        sys.stdout.write(f"{use}\n")
+    return 1 if found else 0
+
+
 if __name__ == "__main__":
-    given = tuple(Path(path).resolve().relative_to(ROOT).as_posix() for path in sys.argv[1:])
-    for each in tracked():
-        if each.startswith(given or ("",)):
-            for use in uses(each, (ROOT / each).read_text(encoding="utf-8")):
-                sys.stdout.write(f"{use}\n")
+    sys.exit(main(sys.argv[1:]))
