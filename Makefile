@@ -8,12 +8,12 @@ JOBS ?= 2
 test audit coverage mutants campaign: export OPENBLAS_NUM_THREADS = 1
 test audit coverage mutants campaign: export OMP_NUM_THREADS = 1
 
-PINNED := requirements.txt requirements-dev.txt requirements-docs.txt requirements-s3.txt
+PINNED := requirements.txt requirements-dev.txt requirements-docs.txt requirements-s3.txt requirements-release.txt
 
 # Where the pages on research documents go.
 PAGES ?= docs/reproduce
 
-.PHONY: help demo test check lint types docs site audit coverage mutants campaign bench peers reproduce pins sbom deps-audit s3-server clean
+.PHONY: help demo test check lint types docs site audit coverage mutants campaign bench peers reproduce pins sbom deps-audit s3-server dist package changelog clean
 
 help:
 	@echo "make demo      a private release from start to finish, in ./dpublish-demo"
@@ -29,6 +29,9 @@ help:
 	@echo "make peers     install other packages beside ours, and compare synthetic rows (minutes)"
 	@echo "make reproduce every figure and table of the research documents, short, with pages"
 	@echo "make pins      write the hashes of all pinned files into the requirements files"
+	@echo "make dist      build the wheel and the source archive, in ./dist"
+	@echo "make package   check them, and install the wheel on every Python that is there"
+	@echo "make changelog assemble CHANGELOG.md from changelog.d for this version"
 	@echo "make sbom      the software bill of materials, in sbom.json"
 	@echo "make s3-server  the S3-compatible server that tests of object stores start"
 	@echo "make deps-audit  look the pins up among known vulnerabilities (needs the network)"
@@ -91,6 +94,26 @@ reproduce: .venv/runtime
 pins: .venv/runtime
 	$(BIN)/python tools/pin_hashes.py $(PINNED)
 
+# The version stands in pyproject.toml alone.
+dist: .venv-release/ready
+	rm -rf dist build
+	.venv-release/bin/python -m build --no-isolation --outdir dist . > dist.log 2>&1 || { cat dist.log; exit 1; }
+	rm dist.log
+	.venv-release/bin/python -m twine check --strict dist/*
+
+# PYTHONS are tried as far as they are on this machine; each installs what the package needs anew.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+package: dist
+	.venv-release/bin/python tools/check_package.py dist/*.whl --lowest --python $(PYTHONS)
+
+changelog: .venv-release/ready
+	.venv-release/bin/python -m towncrier build --yes --version $$(.venv-release/bin/python tools/check_package.py --version)
+
+.venv-release/ready: requirements-release.txt
+	test -x .venv-release/bin/python || $(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-release.txt
+	touch $@
+
 sbom: .venv/runtime
 	$(BIN)/python tools/sbom.py requirements.txt > sbom.json.partial
 	mv sbom.json.partial sbom.json
@@ -125,4 +148,4 @@ s3-server: .venv-s3/ready
 	touch $@
 
 clean:
-	rm -rf site .venv .venv-audit .venv-peers .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf site dist .venv .venv-audit .venv-peers .venv-release .venv-s3 sbom.json dpublish-demo build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

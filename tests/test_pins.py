@@ -16,6 +16,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME, DEVELOPMENT = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
 S3_SERVER, SITE = ROOT / "requirements-s3.txt", ROOT / "requirements-docs.txt"
+PACKAGING = ROOT / "requirements-release.txt"
 PLATFORMS = [
     {"sys_platform": system, "platform_system": name, "os_name": os, "platform_machine": machine}
     for system, name, os, machine in (
@@ -50,7 +51,7 @@ def tool():
 
 
 @pytest.mark.parametrize(
-    "file", [RUNTIME, DEVELOPMENT, SITE, S3_SERVER], ids=lambda file: file.name
+    "file", [RUNTIME, DEVELOPMENT, SITE, S3_SERVER, PACKAGING], ids=lambda file: file.name
 )
 def test_every_pin_has_hashes_and_one_version(tool, file):
     pins = list(tool.read_pins(file.read_text()))
