@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+from matplotlib.patches import Patch
 
 from dpublish import Answer, Budget, Histogram, Ledger, Synth, datasets, seeded
 from dpublish.accuracy.intervals import half_width
 from dpublish.accuracy.noise_distribution import noise_pmf
 from dpublish.errors import BudgetExhausted
+from dpublish.methods.histogram.released import HistogramRelease
 from dpublish.plots.inline import in_either_scheme
 from dpublish.plots.style import (
     COLORS,
@@ -41,6 +44,7 @@ from dpublish.plots.style import (
 from dpublish.privacy.meaning import least_sure, most_sure
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
+from dpublish.report.section import section_of
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SECOND = COLORS[1]
@@ -87,19 +91,16 @@ def _two_worlds(axes: Any, rate: Fraction) -> None:
 def _beliefs(axes: Any, amounts: Sequence[Fraction]) -> None:
     before = [Fraction(each, 100) for each in range(1, 100)]
     at = [float(each) for each in before]
-    for place, amount in enumerate(amounts):
+    through = 1.0
+    handles = []
+    for index, amount in enumerate(amounts):
         most = [float(most_sure(each, amount)) for each in before]
         least = [float(least_sure(each, amount)) for each in before]
-        axes.fill_between(at, least, most, color=INK, alpha=0.13 + 0.09 * place, linewidth=0)
-        axes.annotate(
-            f"ε = {float(amount):g}",
-            (at[24], most[24]),
-            xytext=(-4, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=SMALL_SIZE,
-            color=TEXT,
-        )
+        alpha = 0.13 + 0.09 * index
+        axes.fill_between(at, least, most, color=INK, alpha=alpha, linewidth=0)
+        through *= 1 - alpha  # the bands lie upon each other, and so look darker inside
+        handles.append(Patch(color=INK, alpha=1 - through, label=f"ε = {float(amount):g}"))
+    axes.legend(handles=handles, fontsize=SMALL_SIZE, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes.plot([0, 1], [0, 1], color=WHISKER, linewidth=0.8)
     axes.set(
         title="How far a belief can move:\nis this person in the table?",
@@ -150,11 +151,11 @@ def _draw_account(axes: Any, spent: Sequence[float], refused: Sequence[bool]) ->
     )
     axes.axhline(1.5, color=SECOND, linewidth=1.5)
     axes.text(0.05, 1.54, "cap 1.5", color=SECOND, fontsize=LABEL_SIZE)
-    for place, ((purpose, amount), no) in enumerate(zip(YEAR, refused, strict=True), 1):
+    for index, ((purpose, amount), no) in enumerate(zip(YEAR, refused, strict=True), 1):
         words = f"{purpose}\nε = {amount}: " + ("refused" if no else "debited")
         axes.text(
-            place + 0.05,
-            steps[place] + 0.05 - (0.27 if no else 0),
+            index + 0.05,
+            steps[index] + 0.05 - (0.27 if no else 0),
             words,
             fontsize=SMALL_SIZE,
             color=SECOND if no else TEXT,
@@ -262,13 +263,14 @@ COUNTS, MORE, EXCHANGED = (4, 6, 3, 5), (4, 7, 3, 5), (4, 7, 2, 5)
 
 def _draw_neighbors(axes: Any, title: str, changed: Sequence[int]) -> None:
     at = np.arange(len(WARDS))
-    axes.bar(at - 0.2, COUNTS, width=0.36, color=PALE, label="the table")
-    axes.bar(at + 0.2, changed, width=0.36, color=INK, label="its neighbor")
+    axes.vlines(at - 0.2, 0, COUNTS, linewidth=18, color=PALE, label="the table")
+    axes.vlines(at + 0.2, 0, changed, linewidth=18, color=INK, label="its neighbor")
     for x, (before, after) in enumerate(zip(COUNTS, changed, strict=True)):
         if before != after:
             words = f"{after - before:+d}".replace("-", "−")
             axes.text(x + 0.2, after + 0.15, words, ha="center", fontsize=LABEL_SIZE, color=SECOND)
-    axes.set(title=title, ylabel="records", ylim=(0, 9.5), xticks=at, xticklabels=WARDS)
+    axes.set(title=title, ylabel="records", xlim=(-0.6, 3.6), ylim=(0, 9.5))
+    axes.set_xticks(at, WARDS)
     axes.legend(fontsize=SMALL_SIZE, loc="upper right", ncols=2)
 
 
@@ -288,8 +290,8 @@ WARD = "Surgery"
 
 
 def _visits_by_patient() -> list[tuple[int, int]]:
-    """Count the visits of each simulated patient, and those to one ward."""
-    visits = datasets.hospital(20_000)
+    """Count the visits of each simulated patient, and those to one ward; some name no patient."""
+    visits = datasets.hospital(20_000).filter(pc.field("patient_id").is_valid())
     here = visits.append_column("here", pc.cast(pc.equal(visits["ward"], WARD), "int64"))
     by_patient = here.group_by("patient_id").aggregate([("ward", "count"), ("here", "sum")])
     counted = by_patient.select(["ward_count", "here_sum"]).to_pydict()
@@ -299,11 +301,12 @@ def _visits_by_patient() -> list[tuple[int, int]]:
 def _draw_visits(axes: Any, visits: Sequence[int]) -> None:
     last = 15
     counts = np.bincount(np.minimum(visits, last), minlength=last + 1)[1:]
-    axes.bar(range(1, last + 1), counts, color=PALE)
+    axes.vlines(range(1, last + 1), 0, counts, linewidth=11, color=PALE)
     axes.set(
         title=f"{len(visits):,} patients; one has {max(visits)} visits",
         xlabel="visits of a patient",
         ylabel="patients",
+        ylim=(0, None),
         xticks=[1, 5, 10, last],
         xticklabels=["1", "5", "10", f"{last} or more"],
     )
@@ -326,7 +329,7 @@ def _draw_bounds(axes: Any, patients: Sequence[tuple[int, int]]) -> None:
     axes.set_xticks(BOUNDS, [str(each) for each in BOUNDS])
     axes.minorticks_off()
     axes.grid()
-    axes.legend(fontsize=SMALL_SIZE, loc="lower left")
+    axes.legend(fontsize=SMALL_SIZE, loc="lower center", bbox_to_anchor=(0.42, 0.0))
     label_logarithms(axes.yaxis)
 
 
@@ -352,8 +355,8 @@ def post_processing() -> str:
         _arrow(axes, (0.18, 0.45), (0.37, 0.45))
         axes.text(0.275, 0.52, "noise", fontsize=LABEL_SIZE, color=INK, ha="center")
         axes.text(0.275, 0.33, "ε is debited\nfirst", fontsize=LABEL_SIZE, color=INK, ha="center")
-        for place, words in enumerate(AFTERWARD):
-            height = 0.8 - 0.175 * place
+        for index, words in enumerate(AFTERWARD):
+            height = 0.8 - 0.175 * index
             _arrow(axes, (0.55, 0.45), (0.74, height))
             axes.text(0.76, height, words, fontsize=LABEL_SIZE, color=TEXT, va="center")
         axes.axvline(0.6, ymin=0.02, ymax=0.9, color=SECOND, linestyle="--", linewidth=1.2)
@@ -385,7 +388,7 @@ def synthetic_data() -> str:
     """Draw shares of true and of synthetic rows: of two columns, and of four at once."""
     people = datasets.table("census", 20_000)
     release = Synth().release(people, budget=Budget.seeded("1"), rng=seeded(7))
-    true, synthetic = datasets.census(20_000), release.rows(100_000, seed=7)
+    true, synthetic = _census_as_listed(), release.rows(100_000, seed=7)
     with drawing((8.2, 3.5), panels=2, columns=2) as drawn:
         for axes, count in zip(drawn.axes, (2, 4), strict=True):
             points = [
@@ -397,7 +400,17 @@ def synthetic_data() -> str:
         return drawn.svg(fit=True)
 
 
-CATEGORIES = ("sex", "education", "region", "marital", "income")
+STEP = 0.03
+"""Points that lie closer than this power of ten would cover each other, and are drawn once."""
+CATEGORIES = ("sex", "education", "region", "work", "income")
+
+
+def _census_as_listed() -> Any:
+    """Return the census with work that the schema does not list under the schema's own word."""
+    people, work = datasets.census(20_000), datasets.schema("census")["work"]
+    listed = pc.is_in(people["work"], value_set=pa.array(work.categories))
+    named = pc.if_else(listed, people["work"], work.other)
+    return people.set_column(people.schema.get_field_index("work"), "work", named)
 
 
 def shares(one: Any, other: Any, columns: Sequence[str]) -> list[tuple[float, float]]:
@@ -418,7 +431,8 @@ def shares(one: Any, other: Any, columns: Sequence[str]) -> list[tuple[float, fl
 
 def _draw_shares(axes: Any, count: int, points: Sequence[tuple[float, float]]) -> None:
     least = 1e-4
-    drawn = np.maximum(np.array(points), least)
+    exponents = np.log10(np.maximum(np.array(points), least))
+    drawn = 10 ** np.unique(np.round(exponents / STEP) * STEP, axis=0)
     axes.plot([least, 1], [least, 1], color=WHISKER, linewidth=0.8)
     axes.plot(drawn[:, 0], drawn[:, 1], ".", color=INK, markersize=4, alpha=0.5)
     axes.set(
@@ -432,17 +446,27 @@ def _draw_shares(axes: Any, count: int, points: Sequence[tuple[float, float]]) -
     )
     axes.grid()
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        axis.set_major_formatter(
+            lambda value, _: f"{'' if value > least else '≤ '}{100 * value:g} %"
+        )
+
+
+def five_minutes() -> str:
+    """Draw the figure of the report that the first release of the five minutes writes."""
+    figure: str = section_of(_counts("education", "income")).figures[0].svg
+    return figure
+
+
+def _counts(*columns: str) -> HistogramRelease:
+    people = datasets.table("census", 20_000)
+    return Histogram(columns=columns).release(people, budget=Budget.seeded(HOME[0]), rng=seeded(3))
 
 
 def home() -> str:
     """Draw a table, what the ledger debits, and what is published of it."""
-    amount, name = HOME
-    people = datasets.table("census", 20_000)
-    release = Histogram(columns=(name,)).release(
-        people, budget=Budget.seeded(amount), rng=seeded(3)
-    )
-    labels = people.schema[name].axis().labels
+    name = HOME[1]
+    release = _counts(name)
+    labels = datasets.schema("census")[name].axis().labels
     answers = [release.count(f"{name} = {label}") for label in labels]
     with drawing((8.6, 3.0), panels=2, columns=2) as drawn:
         _draw_rows(drawn.axes[0], datasets.census(20_000).slice(0, 6))
@@ -507,6 +531,7 @@ DRAWN: Mapping[str, tuple[str, Callable[[], str]]] = {
     "units": ("concepts/units.svg", units),
     "post-processing": ("concepts/post-processing.svg", post_processing),
     "synthetic-data": ("concepts/synthetic-data.svg", synthetic_data),
+    "five-minutes": ("concepts/five-minutes.svg", five_minutes),
     "home": ("home.svg", home),
 }
 
@@ -514,8 +539,8 @@ DRAWN: Mapping[str, tuple[str, Callable[[], str]]] = {
 def main(names: Sequence[str]) -> int:
     """Write the pictures that are named, or all."""
     for name in names or DRAWN:
-        place, draw = DRAWN[name]
-        target = PICTURES / place
+        path, draw = DRAWN[name]
+        target = PICTURES / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(in_either_scheme(draw()).rstrip("\n") + "\n", "utf-8")
         print(f"{name}: {target.stat().st_size:,} bytes")
