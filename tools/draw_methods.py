@@ -33,6 +33,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES, PICTURES = DOCS / "methods", DOCS / "pictures" / "methods"
 LARGEST = 150_000
 """Characters of a picture: the site puts it into the page."""
+_DESCRIBED_BY = ("release.json", "stream.json")
+"""A release folder has one of these files; a stream's has the second."""
 _PICTURE = re.compile(r"^<!-- picture: (\S+) (\d+) -->$", re.MULTILINE)
 
 
@@ -69,6 +71,12 @@ def figures_of(release_folder: Path) -> Sequence[Figure]:
     return section_of(load(release_folder)).figures
 
 
+def release_folders(folder: Path) -> Sequence[Path]:
+    """List the release folders below a folder, those of streams among them."""
+    described = (found for name in _DESCRIBED_BY for found in folder.rglob(name))
+    return sorted(found.parent for found in described)
+
+
 def draw(page: Path, target: Path) -> Figure:
     """Run a page and write the figure that it shows."""
     text = page.read_text("utf-8")
@@ -93,9 +101,9 @@ def look(page: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         run_page(page.read_text("utf-8"), Path(folder))
-        for found in sorted(Path(folder).rglob("release.json")):
-            name = found.parent.relative_to(folder).as_posix()
-            for position, figure in enumerate(figures_of(found.parent)):
+        for found in release_folders(Path(folder)):
+            name = found.relative_to(folder).as_posix()
+            for position, figure in enumerate(figures_of(found)):
                 file = target / f"{page.stem}--{name.replace('/', '-')}-{position}.svg"
                 file.write_text(figure.svg, "utf-8")
                 print(f"{page.stem}: {name} {position}: {len(figure.svg):,}: {figure.alt}")

@@ -21,6 +21,17 @@ $ dpublish release --method histogram --columns sex --data census.csv --schema c
 
 """
 
+STREAM = """<!-- examples -->
+# per-snapshot
+
+```text
+$ dpublish datasets taxis --records 50 --ledger books.db
+$ dpublish stream start taxis.stream --method per-snapshot --columns zone --horizon 24 \\
+    --schema taxis.toml --epsilon 1 --ledger books.db --dataset taxis -o by-hour
+$ dpublish stream next taxis.stream hours/
+```
+"""
+
 
 def page_with(tmp_path, picture):
     page = tmp_path / "histogram.md"
@@ -60,3 +71,12 @@ def test_every_figure_is_written_to_choose_from(tmp_path, capsys):
     draw_methods.look(page_with(tmp_path, "by-sex 0"), tmp_path / "all")
     assert [each.name for each in (tmp_path / "all").iterdir()] == ["histogram--by-sex-0.svg"]
     assert "by-sex 0" in capsys.readouterr().out
+
+
+def test_the_figures_of_a_stream_are_written_to_choose_from(tmp_path, capsys):
+    page = tmp_path / "per-snapshot.md"
+    page.write_text(STREAM, "utf-8")
+    draw_methods.look(page, tmp_path / "all")
+    names = sorted(each.name for each in (tmp_path / "all").iterdir())
+    assert names == [f"per-snapshot--by-hour-{number}.svg" for number in range(4)]
+    assert "by-hour 3" in capsys.readouterr().out
