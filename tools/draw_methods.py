@@ -11,8 +11,7 @@ A page says which figure it shows in the line before the image:
 
 FOLDER is a release folder that the page's commands write (see page_examples.py), and FIGURE is
 the index of a figure in the section of its report.  Releases are not seeded, so a picture
-differs a little from run to run.  Colors are those of plots/style.py, which
-`dpublish.plots.inline` changes for dark pages.
+differs a little from run to run.  A picture follows the reader's scheme of colors.
 """
 
 import argparse
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpublish import load
+from dpublish.plots.inline import in_either_scheme
+from dpublish.report.charts import standalone
 from dpublish.report.section import Figure, section_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -92,7 +93,7 @@ def draw(page: Path, target: Path) -> Figure:
     if len(figure.svg) > LARGEST:
         raise ValueError(f"{page.stem}: {len(figure.svg):,} characters are more than {LARGEST:,}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(figure.svg.rstrip("\n") + "\n", "utf-8")
+    target.write_text(standalone(in_either_scheme(figure.svg)).rstrip("\n") + "\n", "utf-8")
     return figure
 
 

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dpublish.data.schema import Schema, column
 from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.methods.trees.report import section
 from dpublish.methods.trees.tree import Branches
+from dpublish.plots.style import INK, PALE
 from dpublish.privacy.budget import Budget
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.privacy.receipt import Receipt
@@ -40,6 +42,10 @@ def tree():
     )
 
 
+def one_class(schema=SCHEMA):
+    return DecisionTreeRelease(receipt=tree().receipt, schema=schema, target="risk", label=1)
+
+
 def test_boxes_of_children_fill_their_parent():
     drawing = section(tree(), True).figures[0].svg
     widths = [float(width) for width in re.findall(r' width="([0-9.]+)"', drawing)]
@@ -61,7 +67,26 @@ def test_accuracy_is_that_of_the_noisy_counts_with_bounds():
     right, total = 50 + 9 + 12 + 4, 51 + 10 + 10 + 8
     assert accuracy.rows[0][1] == f"{100 * right / total:.1f} %"
     assert accuracy.rows[1][:2] == ["always low", f"{100 * 61 / total:.1f} %"]
-    only = DecisionTreeRelease(
-        receipt=tree().receipt, schema=SCHEMA, target="risk", label=1, branches={}
-    )
-    assert len(section(only, False).listings) == 1, "a class without counts has no accuracy"
+    only = section(one_class(), False)
+    assert len(only.listings) == 1, "a class without counts has no accuracy"
+
+
+def test_a_class_without_counts_is_the_strong_one_of_equal_boxes():
+    (figure,) = section(one_class(), True).figures
+    boxes = re.findall(r'<title>(.*?)</title>.*? width="([0-9.]+)".*? fill="(#\w+)"', figure.svg)
+    assert boxes == [("low", "360.0", PALE), ("&lt;high&gt;", "360.0", INK)]
+    assert "<high>, in the stronger color, is predicted for every record" in figure.caption
+    assert section(one_class(), False).figures == ()
+
+
+def test_too_many_classes_are_not_drawn():
+    many = Schema((column("risk", "integer", bounds=[0, 40]),))
+    assert list(section(one_class(many), True).figures) == []
+    fewer = Schema((column("risk", "integer", bounds=[0, 39]),))
+    assert len(section(one_class(fewer), True).figures) == 1
+
+
+def test_drawings_can_be_files():
+    for release in (tree(), one_class()):
+        (figure,) = section(release, True).figures
+        assert ElementTree.fromstring(figure.svg).tag == "{http://www.w3.org/2000/svg}svg"

@@ -1,4 +1,4 @@
-"""The tree's section: its rules, and how large its branches are."""
+"""The tree's section: its rules, and how large its branches are or which class was chosen."""
 
 from html import escape
 
@@ -10,6 +10,7 @@ from dpublish.report.section import Figure, Listing, Section
 
 _MAX_RULES = 200
 _MAX_BOXES = 2_000
+_MAX_CLASSES = 40
 _WIDTH, _HEIGHT = 720.0, 34.0
 
 
@@ -53,13 +54,33 @@ def _rule(line: str) -> list[str]:
 
 
 def _figures(release: DecisionTreeRelease) -> list[Figure]:
-    if release.counts is None or release.shape.size > _MAX_BOXES:
+    if release.counts is None:
+        return _class_boxes(release)
+    if release.shape.size > _MAX_BOXES:
         return []
     caption = (
         "The tree from its root (top) to its leaves; a box is as wide as the noisy number of its "
         f"records, and of the stronger color where {release.classes.labels[-1]} is predicted."
     )
     return [Figure(caption, _draw(release))]
+
+
+def _class_boxes(release: DecisionTreeRelease) -> list[Figure]:
+    """Show which class was chosen; boxes are equally wide, since there are no counts."""
+    labels = release.classes.labels
+    if len(labels) > _MAX_CLASSES:
+        return []
+    chosen = release.predicted[0]
+    caption = (
+        f"The classes of {release.target}: {labels[chosen]}, in the stronger color, is predicted "
+        "for every record. No count is published, so all boxes are equally wide."
+    )
+    width = _WIDTH / len(labels)
+    boxes = [
+        _box(label, index == chosen, index * width, (index + 1) * width, 0.0)
+        for index, label in enumerate(labels)
+    ]
+    return [Figure(caption, _svg(boxes, _HEIGHT))]
 
 
 def _draw(release: DecisionTreeRelease) -> str:
@@ -74,24 +95,34 @@ def _draw(release: DecisionTreeRelease) -> str:
         for child in children:
             width = scale * weights[child]
             spans[child], left = (left, left + width), left + width
-    boxes = [_box(release, node, *spans[node]) for node in range(shape.size)]
-    height = _HEIGHT * (max(shape.depths) + 1)
-    head = f'<svg viewBox="0 0 {_WIDTH:.0f} {height:.0f}" role="img" font-size="11">'
-    return head + "".join(boxes) + "</svg>"
+    boxes = [_node(release, node, *spans[node]) for node in range(shape.size)]
+    return _svg(boxes, _HEIGHT * (max(shape.depths) + 1))
 
 
-def _box(release: DecisionTreeRelease, node: int, left: float, right: float) -> str:
-    label = release.classes.labels[release.predicted[node]]
+def _node(release: DecisionTreeRelease, node: int, left: float, right: float) -> str:
+    predicted = release.predicted[node]
     branches = release.branches.get(node)
-    text = branches.column if branches else label
-    is_last = release.predicted[node] == release.classes.size - 1
-    top = _HEIGHT * release.shape.depths[node]
+    text = branches.column if branches else release.classes.labels[predicted]
+    is_last = predicted == release.classes.size - 1
+    return _box(text, is_last, left, right, _HEIGHT * release.shape.depths[node])
+
+
+def _box(text: str, is_strong: bool, left: float, right: float, top: float) -> str:
+    """Draw a box, and its text if there is room for it."""
     box = (
         f'<g><title>{escape(text)}</title><rect x="{left:.1f}" y="{top:.1f}" '
         f'width="{right - left:.1f}" height="{_HEIGHT - 1:.1f}" '
-        f'fill="{INK if is_last else PALE}" stroke="{PAGE}" stroke-width="0.5"/>'
+        f'fill="{INK if is_strong else PALE}" stroke="{PAGE}" stroke-width="0.5"/>'
     )
     fits = len(text) * 6.5 < right - left
-    ink = f' fill="{PAGE}"' if is_last else ""
+    ink = f' fill="{PAGE}"' if is_strong else ""
     words = f'<text x="{left + 4:.1f}" y="{top + 21:.1f}"{ink}>{escape(text)}</text>'
     return box + (words if fits else "") + "</g>"
+
+
+def _svg(boxes: list[str], height: float) -> str:
+    """Write a drawing that a page and a file can hold."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" '
+        f'role="img" font-family="sans-serif" font-size="11">{"".join(boxes)}</svg>'
+    )
