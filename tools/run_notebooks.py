@@ -1,6 +1,6 @@
 """Run the notebooks of examples/, and compare what they print with the outputs that they hold.
 
-    python tools/run_notebooks.py [NOTEBOOK ...]            say what differs; exit code 1 if anything does
+    python tools/run_notebooks.py [NOTEBOOK ...]            say what differs; exit code 1 if it does
     python tools/run_notebooks.py --write [NOTEBOOK ...]    put fresh outputs into the notebooks
 
 A notebook is kept with its outputs, so that hosts and the documentation show them.  Its cells run
@@ -10,19 +10,25 @@ the figures that pyplot has open at the end of a cell.
 
 Noise differs from run to run, so numbers are compared as `#`, as in the examples of pages
 (tools/page_examples.py).  Tables and pictures are compared by their kind only.
+
+A notebook whose metadata say `"dpublish": {"needs": ["postgresql", "spark"]}` gets a PostgreSQL
+server of its own, whose address is in TEAM_SERVER.  Where programs for it are missing, the
+notebook is skipped; with the variable CI set, that is an error.
 """
 
 import ast
 import base64
+import importlib
 import importlib.util
 import io
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +37,17 @@ import matplotlib as mpl
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 DPI = 96
+SERVER = "TEAM_SERVER"
+"""The variable that names a PostgreSQL server to notebooks that need one."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 Cell = dict[str, Any]
 Output = dict[str, Any]
 
 
 def run(cells: Sequence[Cell], folder: Path) -> tuple[list[list[Output]], str]:
-    """Run code cells in a folder; return the outputs of each, and what went to standard error.
+    r"""Run code cells in a folder; return the outputs of each, and what went to standard error.
 
-    >>> cells = [{"id": "one", "source": "print(1)"}, {"id": "two", "source": "x = 2\\nx"}]
+    >>> cells = [{"id": "one", "source": "print(1)"}, {"id": "two", "source": "x = 2\nx"}]
     >>> outputs, errors = run(cells, Path(tempfile.mkdtemp()))
     >>> [each["output_type"] for output in outputs for each in output]
     ['stream', 'execute_result']
@@ -91,7 +99,8 @@ def _shown(value: Any) -> dict[str, Any]:
         data["text/html"] = _lines(html)
     if hasattr(value, "_repr_png_"):
         data["image/png"] = _encoded(value._repr_png_())
-    data["text/plain"] = _lines(_ADDRESS.sub("", repr(value)))
+    is_figure = hasattr(value, "savefig")
+    data["text/plain"] = _lines(described(value) if is_figure else _ADDRESS.sub("", repr(value)))
     return data
 
 
@@ -104,9 +113,27 @@ def _figures() -> Iterator[Output]:
         buffer = io.BytesIO()
         figure = pyplot.figure(number)
         figure.savefig(buffer, format="png", dpi=DPI, bbox_inches="tight")
-        data = {"image/png": _encoded(buffer.getvalue()), "text/plain": [f"{figure}"]}
+        data = {"image/png": _encoded(buffer.getvalue()), "text/plain": [described(figure)]}
         yield {"data": data, "metadata": {}, "output_type": "display_data"}
     pyplot.close("all")
+
+
+def described(figure: Any) -> str:
+    """Say what a figure draws, for those who cannot see it: its titles, and what is on its axes.
+
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure()
+    >>> axes = figure.subplots()
+    >>> _ = axes.set(title="Visits by month", xlabel="month", ylabel="visits")
+    >>> described(figure)
+    'A chart: Visits by month; visits by month'
+    """
+    parts = [figure.get_suptitle()]
+    for axes in figure.axes:
+        both = (axes.get_ylabel(), axes.get_xlabel())
+        titles = (axes.get_title(where) for where in ("left", "center", "right"))
+        parts += [*titles, " by ".join(filter(None, both))]
+    return "A chart: " + "; ".join(dict.fromkeys(filter(None, parts)))
 
 
 def _encoded(picture: bytes) -> str:
@@ -119,13 +146,13 @@ def code_cells(notebook: Mapping[str, Any]) -> list[Cell]:
 
 
 def differences(kept: Sequence[Output], fresh: Sequence[Output]) -> str | None:
-    """Say how the fresh outputs of a cell differ from those that are kept, if they do.
+    r"""Say how the fresh outputs of a cell differ from those that are kept, if they do.
 
-    >>> one, two = [_stream("about 17 people\\n")], [_stream("about 21 people\\n")]
+    >>> one, two = [_stream("about 17 people\n")], [_stream("about 21 people\n")]
     >>> differences(one, two) is None
     True
-    >>> differences(one, [_stream("no one\\n")])
-    '--- kept\\nabout 17 people\\n--- printed\\nno one\\n'
+    >>> differences(one, [_stream("no one\n")])
+    '--- kept\nabout 17 people\n--- printed\nno one\n'
     """
     if [_kinds(each) for each in kept] != [_kinds(each) for each in fresh]:
         return f"--- kept\n{[*map(_kinds, kept)]}\n--- shown\n{[*map(_kinds, fresh)]}\n"
@@ -182,13 +209,54 @@ def write(path: Path, folder: Path) -> None:
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+def missing(notebook: Mapping[str, Any]) -> str | None:
+    """Say what a notebook needs and this machine lacks, if it lacks anything.
+
+    >>> missing({"metadata": {}}) is None
+    True
+    """
+    needs = notebook["metadata"].get("dpublish", {}).get("needs", [])
+    if "postgresql" in needs and _postgres().programs() is None:
+        return "PostgreSQL (initdb, pg_ctl) is not installed on this machine"
+    if "spark" in needs and shutil.which("java") is None:
+        return "Spark needs Java 17 or newer"
+    if "spark" in needs and importlib.util.find_spec("pyspark") is None:
+        return 'PySpark is not installed: pip install "dpublish[spark]"'
+    return None
+
+
+@contextmanager
+def serving(notebook: Mapping[str, Any]) -> Iterator[None]:
+    """Start the PostgreSQL server that a notebook needs, and stop it afterward."""
+    if "postgresql" not in notebook["metadata"].get("dpublish", {}).get("needs", []):
+        yield
+        return
+    with _postgres().running_server() as server:
+        os.environ[SERVER] = server.uri()
+        try:
+            yield
+        finally:
+            del os.environ[SERVER]
+
+
+def _postgres() -> Any:
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
+    return importlib.import_module("postgres_server")
+
+
 def main(words: list[str]) -> int:
     """Compare notebooks with what they print, or write that into them."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     named = [Path(word).resolve() for word in words if word != "--write"]
     failed = False
     for path in named or sorted(NOTEBOOKS.glob("*.ipynb")):
-        with tempfile.TemporaryDirectory() as folder:
+        notebook = json.loads(path.read_text("utf-8"))
+        if (lacking := missing(notebook)) is not None:
+            print(f"{path.name}: skipped: {lacking}")
+            failed = failed or bool(os.environ.get("CI"))
+            continue
+        with serving(notebook), tempfile.TemporaryDirectory() as folder:
             if "--write" in words:
                 write(path, Path(folder))
                 print(f"{path.name}: outputs written")
