@@ -25,7 +25,7 @@ def marginal_figures(
         step = -(-axis.size // _MOST_BARS)
         starts = np.arange(0, axis.size, step)
         labels = [axis.labels[start] for start in starts]
-        groups = f", {step} leaves to a bar" if step > 1 else ""
+        groups = f", {step} values to a bar" if step > 1 else ""
         shown = np.rint(np.add.reduceat(counts, starts)).astype(np.int64)
         drawing = bar_chart(
             labels,
