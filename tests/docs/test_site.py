@@ -103,6 +103,10 @@ def test_formulas_become_mathml_and_bad_ones_do_not_pass_unnoticed(site):
     shown = rendering.with_formulas('<div class="arithmatex">\\[e^{\\varepsilon}\\]</div>')
     assert shown.startswith('<div class="formula"><math')
     assert "<msup>" in shown
+    primed = rendering.with_formulas("<span class=\"arithmatex\">\\(D' + q'_u\\)</span>, as")
+    assert primed.count("<mo lspace") == 2
+    assert "<msup>" not in primed
+    assert primed.endswith("</math>,</span> as")
     for bad, named in (("\\foo{1}", r"\\foo"), ("a &amp; b", "&")):
         with pytest.raises(ValueError, match=f"{named} is not understood"):
             rendering.with_formulas(f'<span class="arithmatex">\\({bad}\\)</span>')

@@ -13,6 +13,14 @@ from dpublish.plots.inline import dark_rules, inline
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _UNKNOWN = re.compile(r">(\\[^<]*|&)<")
 """What is left as it was written: a command that the converter does not know, an `&` outside."""
+_PRIME = re.compile(r"<msup><mi>([^<]*)</mi><mi>&#x02032;</mi></msup>")
+_LOW_PRIME = re.compile(
+    r"<msubsup><mi>([^<]*)</mi>((?:<mi>[^<]*</mi>|<mrow>(?:(?!</?mrow>).)*</mrow>))"
+    r"<mi>&#x02032;</mi></msubsup>"
+)
+_MARK = '<mo lspace="0" rspace="0">&#x02032;</mo>'
+"""A prime is raised as it is; raised once more, it can hardly be seen."""
+_PUNCTUATED = re.compile(r"(<math (?:(?!</math>).)*</math>[.,;:)]+)", re.DOTALL)
 _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)"[^>]*>')
 _STYLE = re.compile(r"<style>@media \(prefers-color-scheme: dark\).*?</style>", re.DOTALL)
 _VARIABLE = re.compile(r"var\(--c-[0-9a-f]{6}, (#[0-9a-f]{6})\)")
@@ -34,9 +42,12 @@ def with_formulas(html: str) -> str:
         formula: str = convert(latex, display=display)
         if unknown := _UNKNOWN.search(formula):
             raise ValueError(f"{unknown[1]} is not understood in the formula {latex}")
+        formula = _LOW_PRIME.sub(rf"<msub><mrow><mi>\1</mi>{_MARK}</mrow>\2</msub>", formula)
+        formula = _PRIME.sub(rf"<mrow><mi>\1</mi>{_MARK}</mrow>", formula)
         return formula if display == "inline" else f'<div class="formula">{formula}</div>'
 
-    return _FORMULA.sub(write, html)
+    # A line does not begin with the comma after a formula.
+    return _PUNCTUATED.sub(r'<span class="unbroken">\1</span>', _FORMULA.sub(write, html))
 
 
 def with_pictures(html: str, page: Any, files: Any) -> str:
