@@ -3,8 +3,10 @@
     python tools/check_prose.py [PATH ...]
 
 Without paths, all pages of the project.  Code, tables, links' addresses, formulas and HTML are not
-read.  Words of the field's list are checked by tests/test_vocabulary.py.  Exit code 0: nothing
-was found; 1: something was, one line each.
+read.  What stands between double quotation marks is quoted, such as the title of a paper: its
+words count for the length of a sentence, and are not judged.  Words of the field's list are
+checked by tests/test_vocabulary.py.  Exit code 0: nothing was found; 1: something was, one line
+each.
 """
 
 import re
@@ -46,6 +48,7 @@ _INLINE = (
 )
 _END = re.compile(r"(?<!\bvs)(?<!\bal)(?<!\bEq)(?<!\b[A-Z])[.!?:;](?=\**(?:\s|$))")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 _SKIPPED = re.compile(r"^\s*(\||#|---|===|:::|!!!|\?\?\?|>>>)")
 
 
@@ -65,6 +68,8 @@ def faults(name: str, text: str) -> Iterator[Fault]:
 
     >>> [fault.text for fault in faults("page.md", "Simply add noise.")]
     ["'Simply': leave it out"]
+    >>> list(faults("page.md", 'See "Data Analysis Made Easy".'))
+    []
     """
     for number, line in _prose(text):
         for sentence in _END.split(line):
@@ -72,8 +77,9 @@ def faults(name: str, text: str) -> Iterator[Fault]:
             if words > MOST_WORDS:
                 beginning = " ".join(sentence.split()[:6])
                 yield Fault(name, number, f"{words} words, at most {MOST_WORDS}: {beginning} ...")
+        own = _QUOTED.sub('""', line)
         for pattern, instead in EMPTY.items():
-            for found in re.finditer(rf"(?<!\w)({pattern})(?!\w)", line, re.IGNORECASE):
+            for found in re.finditer(rf"(?<!\w)({pattern})(?!\w)", own, re.IGNORECASE):
                 yield Fault(name, number, f"{found[0]!r}: {instead}")
 
 

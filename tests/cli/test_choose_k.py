@@ -38,6 +38,13 @@ def test_the_best_number_is_marked_and_drawn(run, shops):
     assert "number of clusters" in picture
 
 
+@pytest.mark.parametrize("given", ["shops", "shops/", "./shops"])
+def test_the_picture_is_named_as_the_folder_was_given(run, shops, given):
+    done = run("choose-k", given, "--to", 3, "--n-init", 1)
+    assert "wrote shops-choose-k.svg" in done.out
+    assert shops.with_name("shops-choose-k.svg").exists()
+
+
 def test_programs_get_json_and_may_choose_where_it_is_drawn(run, shops, tmp_path):
     options = ("--to", 4, "--n-init", 5, "--json", "-o", "validity.svg")
     found = run("choose-k", shops, *options).json()

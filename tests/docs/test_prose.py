@@ -13,7 +13,19 @@ LONG = "word " * 41 + "end."
 
 
 @pytest.mark.parametrize(
-    "text", [LONG, f"Short. {LONG}", "Simply add noise.", "Leverage it.", f"- {LONG}"]
+    "text",
+    [
+        LONG,
+        f"Short. {LONG}",
+        "Simply add noise.",
+        "Leverage it.",
+        f"- {LONG}",
+        f'A "{"word " * 41}" title.',
+        'Simply read "A Title".',
+        '"A Title" is easy.',
+        'Five inches (5") are easy to see.',
+        '"One" is easy, "two" is not.',
+    ],
 )
 def test_what_reads_badly_is_noticed(text):
     assert len(list(check_prose.faults("page.md", f"First.\n{text}\n"))) == 1
@@ -28,6 +40,8 @@ def test_what_reads_badly_is_noticed(text):
         f"`{LONG}`",
         f"$$\n{LONG}\n$$",
         f"<!-- {LONG} -->",
+        'See "GUPT: Privacy Preserving Data Analysis Made Easy", SIGMOD 2012.',
+        "See “Clustering Made Easy”.",
         "word " * 39 + "end.",
         "word " * 30 + "end. " + "word " * 30 + "end.",
     ],

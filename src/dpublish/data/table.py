@@ -7,7 +7,7 @@ the number of its rows included.
 
 from collections.abc import Collection, Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpublish.data.batch import Batch, S, Summable
 from dpublish.data.lowest import Lowest
@@ -16,7 +16,7 @@ from dpublish.privacy.neighbors import Neighbors
 from dpublish.randomness import RandomSource
 from dpublish.types import IntArray
 
-__all__ = ["Batch", "Summable", "Table"]
+__all__ = ["Batch", "Summable", "Table", "is_table"]
 
 
 class Table(Protocol):
@@ -115,3 +115,9 @@ class Table(Protocol):
     def close(self) -> None:
         """End what was started for the table, and let go of a database; it is not used again."""
         ...
+
+
+def is_table(data: Any) -> bool:
+    """Return whether rows were opened already by `open_table`."""
+    kind = type(data)
+    return hasattr(kind, "neighbors") and hasattr(kind, "bound") and hasattr(kind, "sum")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dpublish.data.column_function import ColumnFunction, fill_functions, to_row_values
 from dpublish.data.engines.prepared import prepare_source
-from dpublish.data.engines.source import check_header, read_quietly, scan
+from dpublish.data.engines.source import check_header, read_columns
 from dpublish.data.schema import Schema
 from dpublish.data.sources import find_source
 from dpublish.data.steps import NO_STEPS, Steps
@@ -40,9 +40,7 @@ def read_rows(
         if not names:
             raise UnreadableData(f"{path} has no columns")
         check_header(source, names)
-        batches = list(read_quietly(scan(source, names), source.label))
-        header = pa.schema([source.header.field(name) for name in names])
-        rows = pa.Table.from_batches(batches) if batches else header.empty_table()
+        rows = read_columns(source, names)
         parts.append(rows if schema is None else _filled(rows, schema, rules))
     return pa.concat_tables(parts, promote_options="permissive")
 

@@ -119,7 +119,7 @@ def _output_path(
         folder = release.folder if isinstance(release, Release) else Path(release)
         if folder is None:
             raise InvalidParameter("output is missing; name a folder, or an .xlsx file, to create")
-        path = beside(folder, "tables.xlsx" if to == "xlsx" else to)
+        path = beside(os.path.abspath(folder), "tables.xlsx" if to == "xlsx" else to)
     else:
         path = Path(output)
     if (path.suffix.lower() == ".xlsx") != (to == "xlsx"):

@@ -12,7 +12,7 @@ from dpublish.core.method import Method, Predicts
 from dpublish.core.settings import build, canonical_name, make_method
 from dpublish.data.schema import Schema
 from dpublish.data.schema_file import to_schema
-from dpublish.data.table import Table
+from dpublish.data.table import Table, is_table
 from dpublish.errors import InvalidParameter, InvalidType
 from dpublish.ledger.ledger import Ledger
 from dpublish.methods.streams.method import StreamMethod, make_stream_method
@@ -78,12 +78,6 @@ def _schema_of(data: Table, schema: Any) -> Schema:
             "themselves"
         )
     return data.schema
-
-
-def is_table(data: Any) -> bool:
-    """Return whether rows were opened already by `open_table`."""
-    kind = type(data)
-    return hasattr(kind, "neighbors") and hasattr(kind, "bound") and hasattr(kind, "sum")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dpublish.core.released import Release
 from dpublish.data.lookup import Lookup
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
-from dpublish.data.table import Table
+from dpublish.data.table import Table, is_table
 from dpublish.errors import InvalidParameter, plain_refusals
 from dpublish.ledger.account import Account
 from dpublish.ledger.debit import debit
@@ -32,7 +32,6 @@ from dpublish.methods.topk.released import TopKRelease
 from dpublish.privacy.epsilon import EpsilonLike
 from dpublish.publishing.requests import (
     RELEASES,
-    is_table,
     open_ledger,
     read_dataset,
     read_method,

@@ -43,6 +43,49 @@ def cells_in_words(rows: Sequence[str], columns: Sequence[str], counts: NDArray[
     return f"{len(rows):,} by {len(columns):,} cells. Fullest: {listed} records."
 
 
+def each_in_words(said: Sequence[str], *, of: int | None = None) -> str:
+    """Join what is said of each thing that is drawn: of all of few, or of the first of many.
+
+    `of` is how many there are, if not all of them are said.
+
+    >>> each_in_words(["a: 1", "b: 2"]), each_in_words(["a: 1"], of=3), each_in_words([])
+    ('a: 1; b: 2.', 'a: 1; and 2 more.', '')
+    """
+    shown = said[:_ALL]
+    rest = (len(said) if of is None else of) - len(shown)
+    end = f"; and {rest:,} more." if rest > 0 else "."
+    return "; ".join(shown) + end if shown else ""
+
+
+def most_in_words(labels: Sequence[str], counts: ArrayLike) -> str:
+    """Say at which value the counts of a column are largest.
+
+    >>> most_in_words(["F", "M"], [3, 1200])
+    'most at M (1,200)'
+    """
+    values = np.asarray(counts, dtype=np.float64)
+    top = int(np.argmax(values))
+    return f"most at {labels[top]} ({values[top]:,.0f})"
+
+
+def pairs_in_words(labels: Sequence[str], matrix: NDArray[Any]) -> str:
+    """Read a map of how much columns depend on each other out: the strongest pairs.
+
+    >>> pairs_in_words(["a", "b", "c"], np.array([[1, 0.1, -0.5], [0.1, 1, 0], [-0.5, 0, 1]]))
+    '3 columns. Strongest: a and c: -0.5, a and b: 0.1, b and c: 0.'
+    """
+    first, second = np.triu_indices(len(labels), 1)
+    if not first.size:
+        return f"One column, {', '.join(labels)}."
+    found = matrix[first, second]
+    order = np.argsort(-np.abs(found), kind="stable")[:_EXTREMES]
+    listed = ", ".join(
+        f"{labels[first[k]]} and {labels[second[k]]}: {format_number(float(found[k]), 3)}"
+        for k in order
+    )
+    return f"{len(labels):,} columns. Strongest: {listed}."
+
+
 def network_in_words(parents: Mapping[str, Sequence[str]]) -> str:
     """Read a network out.
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -93,10 +94,13 @@ def test_an_entry_that_is_none_is_refused(folder, entry):
 def test_files_beside_a_folder_are_named_by_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ages").mkdir()
-    for name in ("ages", "ages/", "./ages", tmp_path / "ages"):
-        assert beside(name, "report.html") == tmp_path / "ages-report.html"
+    for name in ("ages", "ages/", "./ages", Path("ages")):
+        assert beside(name, "report.html") == Path("ages-report.html")
+    assert beside(tmp_path / "ages", "report.html") == tmp_path / "ages-report.html"
+    (tmp_path / "ages" / "data").mkdir()
     monkeypatch.chdir(tmp_path / "ages")
-    assert beside(".", "report.html") == tmp_path / "ages-report.html"
+    for name in (".", "", "data/..", "../ages/."):
+        assert beside(name, "report.html").resolve() == tmp_path / "ages-report.html"
 
 
 def test_nothing_is_written_into_a_release(tmp_path):

@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from dpublish.core.noisy_size import NoisySize
 from dpublish.data.schema import Schema, column
-from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
+from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery, InvalidType
 from dpublish.methods.kmeans import released as module
 from dpublish.methods.kmeans.released import NOWHERE, KMeansRelease
 from dpublish.methods.kmeans.synopsis import GridSynopsis
@@ -62,6 +63,16 @@ def test_rows_get_the_nearest_center_and_rows_with_gaps_get_none():
     found = make().label(rows)
     assert found.dtype == np.int64
     assert found.tolist() == [0, 1, 2, NOWHERE, NOWHERE]
+
+
+def test_rows_are_labeled_from_a_file_too(tmp_path):
+    rows = pa.table({"height": [121.0, None, 150.0], "age": [9, 250, 51]})
+    csv.write_csv(rows, tmp_path / "new.csv")
+    expected = make().label(rows).tolist()
+    assert make().label(str(tmp_path / "new.csv")).tolist() == expected
+    assert make().label(tmp_path / "new.csv").tolist() == expected
+    with pytest.raises(InvalidType, match="type int"):
+        make().label(3)
 
 
 def test_of_equally_near_centers_the_first_counts():

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -58,6 +59,62 @@ def test_centers_stand_where_they_are_with_the_second_column_upwards():
     release = publish(2, clusters=2)
     moved = replace(release, centers=np.array([[0.0, 0.0], [10.0, 7.5]]))
     assert dots(section(moved, True).figures[0]) == [(0, 400), (400, 100)]
+
+
+def labels(figure):
+    """Where the number of each center begins and ends, and its baseline, in the box."""
+    found = []
+    shapes = list(ElementTree.fromstring(figure.svg).iter())
+    for shape, text in pairwise(shapes):
+        if shape.tag == "circle":
+            x, wide = float(text.get("x")), 7 * len(text.text)
+            left = x - wide if text.get("text-anchor") == "end" else x
+            found.append((left, left + wide, float(text.get("y"))))
+    return found
+
+
+def test_labels_of_centers_at_the_bounds_stay_inside_of_the_box():
+    corners = np.array([[x, y] for x in (0.0, 10.0) for y in (0.0, 10.0)] * 3)
+    release = replace(with_grid(publish(2), (4, 5)), centers=corners)
+    found = labels(section(release, True).figures[0])
+    assert len(found) == len(corners)
+    for left, right, baseline in found:
+        assert 0 < left < right < 400
+        assert 9 < baseline <= 400
+
+
+def test_a_box_without_a_grid_has_lines_and_numbers_at_its_quarters():
+    release = publish(2)
+    (plain,) = section(release, True).figures
+    for part, text in ((0.25, "2.5"), (0.5, "5"), (0.75, "7.5")):
+        assert f"M{400 * part:.0f} 0V400" in plain.svg
+        assert f"M0 {400 * part:.0f}H400" in plain.svg
+        assert plain.svg.count(f">{text}</text>") == 2
+    shaded = section(with_grid(release, (4, 5)), True).figures[0]
+    assert "7.5" not in shaded.svg
+    assert "V400" not in shaded.svg
+
+
+def test_long_numbers_of_a_column_stand_at_its_ends_only():
+    schema = Schema(
+        (
+            column("when", "datetime", bounds=["2024-01-01", "2024-12-31"]),
+            column("x", "numeric", bounds=[0, 4]),
+        )
+    )
+    rows = pa.table({"when": ["2024-05-01T10:00:00"] * 9, "x": [1.0] * 9})
+    method = DPLloyd(n_clusters=2)
+    release = method.release(open_table(rows, schema), budget=Budget.seeded(5), rng=seeded(2))
+    (figure,) = section(release, True).figures
+    assert figure.svg.count("2024-") == 2
+    assert figure.svg.count(">3</text>") == 1
+
+
+def test_the_words_of_a_picture_say_where_the_centers_are():
+    release = publish(2, clusters=2)
+    moved = replace(release, centers=np.array([[0.0, 2.5], [10.0, 7.5]]))
+    (figure,) = section(moved, True).figures
+    assert figure.alt.endswith(f"0 at {NASTY} = 0, x1 = 2.5; 1 at {NASTY} = 10, x1 = 7.5.")
 
 
 def test_cells_with_a_positive_count_are_shaded_behind_the_centers():

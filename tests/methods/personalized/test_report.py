@@ -9,7 +9,8 @@ import pytest
 from dpublish.core.registry import make_method
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.methods.personalized.report import level_bars, section
+from dpublish.methods.personalized.report import answer_section, level_bars, section
+from dpublish.privacy.epsilon import format_short
 from dpublish.privacy.levels import parse_amounts
 from dpublish.randomness import seeded
 from dpublish.report.page import render_report
@@ -57,6 +58,27 @@ def test_many_levels_are_shown_by_some():
     figure = section(make(levels), True).figures[0]
     assert "24 of 100 levels" in figure.caption
     assert len(widths(figure.svg)) == 48
+
+
+def test_one_answer_shows_every_level_with_its_amounts():
+    settings = {"statistic": "count", "query": "age >= 30", "most": "50"}
+    given = {"preference": "own", "levels": ("0.1", "1", "5")}
+    chosen = make_method("personalized-em", settings | given)
+    table = open_table(ROWS, chosen.prepare(SCHEMA))
+    release = chosen.release(table, budget=chosen.budget(Fraction(1, 2)), rng=seeded(2))
+    (figure,) = answer_section(release, True).figures
+    assert len(widths(figure.svg)) == 6
+    for level, amount in release.receipt.personal:
+        said = f"{format_short(amount)} of {format_short(level)} ("
+        assert said in figure.svg
+        assert f"level {format_short(level)}: {said}" in figure.alt
+    assert "this answer uses" in figure.caption
+
+
+def test_the_parts_are_told_apart_in_words():
+    shown = section(make(method="partitioning"), True)
+    assert len({figure.alt for figure in shown.figures}) == len(shown.figures)
+    assert shown.figures[1].alt.startswith("Part ")
 
 
 def test_the_page_says_what_each_level_paid():

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpublish import datasets
 from dpublish.aggregates.box_grid import BoxGrid
 from dpublish.core.registry import make_method
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
 from dpublish.datasets.shapes import simulated_shapes
-from dpublish.errors import DPublishError, InvalidParameter
+from dpublish.errors import DPublishError, InvalidParameter, InvalidType
 from dpublish.methods.wavecluster.plain import PlainWaveCluster, cell_estimates
 from dpublish.methods.wavecluster.plan import WavePlan
 from dpublish.methods.wavecluster.wavecluster import WaveTransform, wave_clusters
@@ -46,6 +47,30 @@ def test_public_rows_are_clustered_as_the_algorithm_says(rows):
     assert found.clusters == 5
     assert found.counts.sum() == 20_000
     assert np.bincount(found.label(rows) + 1).sum() == 20_000
+
+
+def test_open_tables_are_clustered_as_their_rows(rows):
+    schema = schema_with(16)
+    expected = PLAIN.of_rows(rows, schema)
+    for found in (
+        PLAIN.of_rows(open_table(rows, schema)),
+        PLAIN.of_rows(open_table(rows, schema), schema),
+        PLAIN.of_rows(datasets.table("shapes", 20_000, seed=3), datasets.schema("shapes")),
+    ):
+        assert found.clusters == expected.clusters
+        assert found.counts.sum() == 20_000
+    assert np.array_equal(PLAIN.of_rows(open_table(rows, schema)).labels, expected.labels)
+    with pytest.raises(InvalidParameter, match="opened with another schema"):
+        PLAIN.of_rows(open_table(rows, schema), schema_with(8))
+    with pytest.raises(InvalidType, match="schema must be"):
+        PLAIN.of_rows(rows)
+
+
+def test_a_table_whose_units_own_many_rows_is_refused(rows):
+    schema = Schema(schema_with(16).columns, unit="who")
+    owned = rows.append_column("who", pa.array(np.arange(rows.num_rows) // 5))
+    with pytest.raises(InvalidParameter, match="may have several"):
+        PLAIN.of_rows(open_table(owned, schema))
 
 
 def test_one_record_can_merge_two_clusters():

@@ -6,11 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from dpublish.data.box import Box
 from dpublish.data.schema import Schema, column
 from dpublish.data.sources import open_table
-from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery
+from dpublish.errors import DPublishError, InvalidParameter, InvalidQuery, InvalidType
 from dpublish.methods.wavecluster.privthr import PrivTHR
 from dpublish.methods.wavecluster.released import WaveClusterRelease, WaveGrid
 from dpublish.methods.wavecluster.report import section
@@ -89,6 +90,15 @@ def test_rows_are_labeled_by_look_up_and_missing_ones_get_none():
     assert make().label(rows.to_pandas()).tolist() == make().label(rows).tolist()
     with pytest.raises(InvalidQuery, match="age"):
         make().label(rows.drop(["age"]))
+
+
+def test_rows_are_labeled_from_a_file_too(tmp_path):
+    rows = pa.table({"<height>": [140.0, 110.0, None], "age": [5, 75, 5]})
+    csv.write_csv(rows, tmp_path / "new.csv")
+    assert make().label(str(tmp_path / "new.csv")).tolist() == make().label(rows).tolist()
+    assert make().label(tmp_path / "new.csv").tolist() == make().label(rows).tolist()
+    with pytest.raises(InvalidType, match="type int"):
+        make().label(3)
 
 
 def test_masses_add_up_the_noisy_counts_of_each_cluster():
@@ -202,6 +212,27 @@ def test_the_report_shows_the_clusters_in_colors_and_escapes_names():
     assert "<height>" not in shown.figures[0].svg
     assert len(shown.listings[0].rows) == 2
     assert not section(make(), False).figures
+
+
+def test_the_report_says_which_coefficients_make_clusters_in_plain_numbers():
+    haar = replace(GRID, wavelet="haar", owners=((0, 0, 1, 1), (0, 0, 1, 1)))
+    release = make(grid=haar, threshold=4.000000000000001)
+    (listing,) = section(release, False).listings
+    assert "coefficients of 4 or more: 8 records in 2 x 2 cells." in listing.caption
+    assert release.metadata()["threshold"] == 4.000000000000001
+    other = section(make(threshold=2.5000000000000004), False).listings[0].caption
+    assert "of 2.5 or more, in the scale of the wavelet db2." in other
+    none = make(grid=haar, threshold=1.0, labels=np.full((2, 2), -1), chosen=0)
+    assert "There are no clusters. " in section(none, False).listings[0].caption
+    assert "coefficients" not in section(make(), False).listings[0].caption
+
+
+def test_the_words_of_a_picture_say_where_the_clusters_are():
+    (figure,) = section(make(), True).figures
+    assert "2 clusters in a grid of 4 x 4 cells." in figure.alt
+    assert "1: 38 records, age 50 to 70, <height> 112.5 to 187.5" in figure.alt
+    (empty,) = section(make(labels=np.full((2, 2), -1), chosen=0), True).figures
+    assert empty.alt.endswith("No cluster in a grid of 4 x 4 cells.")
 
 
 @pytest.mark.parametrize(("dimensions", "figures"), [(1, 1), (2, 1), (3, 3), (5, 3)])

@@ -108,8 +108,16 @@ def find_differences(
 
 
 def beside(release: str | Path, ending: str) -> Path:
-    """Name a file beside a release folder: nothing is added to a folder that was published."""
-    folder = Path(os.path.abspath(release))
+    """Name a file beside a release folder: nothing is added to a folder that was published.
+
+    A folder that was given by a relative path has its file at a relative path.
+
+    >>> beside("releases/shops/", "choose-k.svg").as_posix()
+    'releases/shops-choose-k.svg'
+    """
+    given, folder = Path(release), Path(os.path.abspath(release))
+    if given.name == folder.name:  # a path that ends in .. has no name of its own
+        folder = given
     return folder.with_name(f"{folder.name}-{ending}")
 
 

@@ -206,6 +206,18 @@ def scan(source: Source, columns: Sequence[str]) -> Iterator[Any]:
             yield pa.RecordBatch.from_arrays([*map(plain_array, part.columns)], names=columns)
 
 
+def read_columns(source: Source, columns: Sequence[str]) -> Any:
+    """Read some columns of a source in the clear, as an Arrow table; hide why it failed if it does.
+
+    >>> rows = pa.record_batch({"age": [31, 64], "name": ["Ann", "Bob"]})
+    >>> read_columns(MemorySource([rows], rows.schema, "the rows"), ["age"]).to_pydict()
+    {'age': [31, 64]}
+    """
+    batches = list(read_quietly(scan(source, columns), source.label))
+    header = select_header(source.header, columns)
+    return pa.Table.from_batches(batches) if batches else header.empty_table()
+
+
 def column_problem(header: Any, name: str) -> str | None:
     """Describe what is wrong with a column of a header, if anything.
 

@@ -16,6 +16,7 @@ from dpublish.methods.privbayes.report import network_figures
 from dpublish.plots.charts import MERGED, Panel, correlation_map, small_bar_charts
 from dpublish.report.axis_marginals import marginal_figures, tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words, most_in_words, pairs_in_words
 from dpublish.types import FloatArray
 
 _MAX_MARGINALS = 40
@@ -67,12 +68,18 @@ def _figures(release: DPCopulaRelease) -> list[Figure]:
     left_out = len(release.distributions) - len(panels)
     more = f" The first {len(panels)}; {left_out} more are not shown." if left_out else ""
     caption = f"Estimated counts of every column, from its noisy marginal; {MERGED}.{more}"
-    figures = [Figure(caption, small_bar_charts(panels))]
+    figures = [Figure(caption, small_bar_charts(panels), _peaks(panels))]
     if release.ordered:
         drawing = correlation_map(release.ordered, release.matrix)
         caption = "Correlations of the normal variables behind the columns that have an order."
-        figures.append(Figure(caption, drawing))
+        alt = f"{caption} {pairs_in_words(release.ordered, release.matrix)}"
+        figures.append(Figure(caption, drawing, alt))
     return figures
+
+
+def _peaks(panels: Sequence[Panel]) -> str:
+    said = [f"{panel.title}: {most_in_words(panel.labels, panel.counts)}" for panel in panels]
+    return f"Estimated counts of every column. {each_in_words(said)}"
 
 
 def _strongest(release: DPCopulaRelease) -> Listing:
@@ -137,11 +144,14 @@ def _mixed_figures(release: DPCopulaHybridRelease) -> list[Figure]:
         Panel(name, release.marginal_axis(name).labels, release.marginal_counts(name))
         for name in names
     ]
-    counts = Figure(f"Estimated counts of every column; {MERGED}.", small_bar_charts(panels))
+    caption = f"Estimated counts of every column; {MERGED}."
+    counts = Figure(caption, small_bar_charts(panels), _peaks(panels))
     figures = tell_rest([counts], len(release.schema.names) - len(names))
     if release.numbers.ordered:
-        drawing = correlation_map(release.numbers.ordered, release.numbers.matrix)
-        figures.append(Figure("Correlations of the normal variables behind the numbers.", drawing))
+        numbers, matrix = release.numbers.ordered, release.numbers.matrix
+        caption = "Correlations of the normal variables behind the numbers."
+        alt = f"{caption} {pairs_in_words(numbers, matrix)}"
+        figures.append(Figure(caption, correlation_map(numbers, matrix), alt))
     return [*figures, *network_figures(release.network.nodes)]
 
 

@@ -153,8 +153,8 @@ def _class_chart(release: LabeledHistogramRelease) -> Figure:
         ordered=False,
     )
     caption = f"Noisy counts by class{_intervals(marginal.half_width)}."
-    alt = f"{caption} {counts_in_words(marginal.labels[shown], marginal.counts[shown])}"
-    return Figure(caption, drawing, alt)
+    said = counts_in_words(marginal.labels[shown], marginal.counts[shown])
+    return Figure(caption, drawing, f"{caption} {release.classes.column}: {said}")
 
 
 def _intervals(half_width: float) -> str:
@@ -168,14 +168,11 @@ def _marginals_by_class(release: LabeledHistogramRelease) -> list[Figure]:
     for which, axis in enumerate(release.predictors[:_MAX_CLASS_MARGINALS]):
         if axis.size > _MAX_CLASS_BARS:
             continue
-        drawing = grouped_bar_chart(
-            axis.labels,
-            release.classes.labels,
-            _counts_by_class(release, which, axis),
-            title=axis.column,
-        )
+        classes, counts = release.classes.labels, _counts_by_class(release, which, axis)
+        drawing = grouped_bar_chart(axis.labels, classes, counts, title=axis.column)
         caption = f"Noisy counts by {axis.column}, split by {release.classes.column}."
-        figures.append(Figure(caption, drawing))
+        alt = f"{caption} {cells_in_words(axis.labels, classes, counts)}"
+        figures.append(Figure(caption, drawing, alt))
     return figures
 
 

@@ -22,6 +22,7 @@ from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole
 from dpublish.data.axis import Axis
 from dpublish.data.box import Box
 from dpublish.data.column import NumberColumn
+from dpublish.data.own_rows import own_rows
 from dpublish.data.schema import Schema
 from dpublish.errors import (
     CorruptRelease,
@@ -116,18 +117,15 @@ class KMeansRelease(Release):
     def label(self, rows: Any) -> IntArray:
         """Find the nearest center of each of `rows`, the first of equals; -1 where one is missing.
 
-        `rows` is any Arrow-compatible object.  Distances are measured in the box, where every
-        column is as wide as any other.
+        `rows` is a file, or any Arrow-compatible object.  Distances are measured in the box, where
+        every column is as wide as any other.
         """
         points, known = self.scale(rows)
         return np.where(known, _nearest(points, self.box.scale(self.centers)), NOWHERE)
 
     def scale(self, rows: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Find where rows lie in the box, from -1 to 1, and in which rows all numbers are known."""
-        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
-        for name in self.box.names:
-            if table.column_names.count(name) != 1:
-                raise InvalidQuery(f"the rows must have a column {name!r}, once")
+        table = own_rows(rows, self.box.names)
         points = np.empty((table.num_rows, self.box.dimensions))
         known = np.ones(table.num_rows, dtype=np.bool_)
         for number, column in enumerate(self.box.columns):

@@ -1,5 +1,6 @@
 """The section of published centers: where they lie, over the noisy grid if there is one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import combinations
@@ -16,13 +17,15 @@ from dpublish.plots.charts import interval_chart
 from dpublish.plots.networks import MOST_NODES, network
 from dpublish.plots.style import GRID, INK, PAGE
 from dpublish.report.section import Figure, Listing, Section
-from dpublish.report.words import counts_in_words, network_in_words
+from dpublish.report.words import counts_in_words, each_in_words, network_in_words
 
 _MAX_COLUMNS = 3
 _MAX_SHADES = 64
 _MAX_LISTED = 100
 _MAX_SIZES = 40
 _SIDE, _STRIP, _LEFT, _BOTTOM, _MARGINAL = 400.0, 60.0, 90.0, 40.0, 10.0
+_ROOM = 16.0  # that a label needs beside its center
+_TITLE, _LETTER = 78.0, 6.2  # how far left a title may stand; the width of a letter, about
 _DOT = "#c0392b"
 _ABOUT_SIZES = (
     " Records are noisy counts of the cells that stand out from the noise, ± what noise does to "
@@ -102,6 +105,16 @@ class _Side:
         low, high = self.column.bounds
         return self.column.show(low, 7), self.column.show(high, 7)
 
+    @property
+    def quarters(self) -> tuple[str, ...]:
+        """What stands at a quarter, a half and three quarters; nothing if it is too long."""
+        if self.column is None:
+            return ()
+        low, high = self.column.bounds
+        found = tuple(self.column.show(low + (high - low) * k / 4, 4) for k in (1, 2, 3))
+        longest = max(map(len, (*found, *self.ends)))
+        return found if 14 + longest * _LETTER < _TITLE else ()
+
 
 def _figures(release: KMeansRelease) -> list[Figure]:
     box = release.box
@@ -114,7 +127,8 @@ def _figures(release: KMeansRelease) -> list[Figure]:
         shades = None if release.synopsis is None else release.synopsis.counts[:, None]
         strip = _Side(None, np.full(release.clusters, 0.5), _STRIP)
         picture = _draw(_Side(box.columns[0], points[:, 0]), strip, shades, doubtful)
-        return [Figure(f"Centers by {box.names[0]}{over}.", picture)]
+        caption = f"Centers by {box.names[0]}{over}."
+        return [Figure(caption, picture, f"{caption} {_where(release, (0,))}")]
     # Where the centers differ most there is most to see.
     widest = np.argsort(-points.var(axis=0), kind="stable")[:_MAX_COLUMNS]
     figures = []
@@ -122,8 +136,21 @@ def _figures(release: KMeansRelease) -> list[Figure]:
         across, up = (_Side(box.columns[i], points[:, i]) for i in (first, second))
         shades = _plane(release.synopsis, first, second)
         caption = f"Centers by {box.names[first]} and {box.names[second]}{over}."
-        figures.append(Figure(caption, _draw(across, up, shades, doubtful)))
+        alt = f"{caption} {_where(release, (first, second))}"
+        figures.append(Figure(caption, _draw(across, up, shades, doubtful), alt))
     return figures
+
+
+def _where(release: KMeansRelease, axes: Sequence[int]) -> str:
+    """Say where the centers are in the columns of a picture."""
+    sizes = release.cluster_sizes
+    said = []
+    for number, center in enumerate(release.centers):
+        columns = ((release.box.columns[axis], center[axis]) for axis in axes)
+        point = ", ".join(f"{column.name} = {column.show(value)}" for column, value in columns)
+        note = " (may be noise)" if sizes and sizes[number].may_be_noise else ""
+        said.append(f"{number} at {point}{note}")
+    return each_in_words(said)
 
 
 def _sizes(release: KMeansRelease) -> list[Figure]:
@@ -177,34 +204,60 @@ def _draw(
         f'<rect width="{across.length:.0f}" height="{up.length:.0f}" fill="none" '
         f'stroke="{GRID}"/>'
     )
-    shades = "" if counts is None else _shade(counts, across.length, up.length)
+    shades = _lines(across, up) if counts is None else _shade(counts, across.length, up.length)
     dots = "".join(
-        _dot(number, x * across.length, (1 - y) * up.length, number in doubtful)
+        _dot(number, x * across.length, (1 - y) * up.length, number in doubtful, across.length)
         for number, (x, y) in enumerate(zip(across.points, up.points, strict=True))
     )
-    return head + shades + dots + _name_sides(across, up) + "</g></svg>"
+    return head + shades + dots + _name_sides(across, up, counts is None) + "</g></svg>"
 
 
-def _dot(number: int, x: float, y: float, is_hollow: bool) -> str:
+def _dot(number: int, x: float, y: float, is_hollow: bool, width: float) -> str:
+    """Draw a center and its number: above it and to the right, unless that is out of the box."""
     colors = (PAGE, _DOT) if is_hollow else (_DOT, PAGE)
+    side, anchor = (-6, ' text-anchor="end"') if x > width - _ROOM else (6, "")
+    up = y - 4 if y > _ROOM else y + 13
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colors[0]}" stroke="{colors[1]}"/>'
-        f'<text x="{x + 6:.1f}" y="{y - 4:.1f}" font-size="9">{number}</text>'
+        f'<text x="{x + side:.1f}" y="{up:.1f}"{anchor}>{number}</text>'
     )
 
 
-def _name_sides(across: _Side, up: _Side) -> str:
+def _lines(across: _Side, up: _Side) -> str:
+    """Draw lines at the quarters of the columns: without a grid the box would be empty."""
+    upright = [across.length * k / 4 for k in (1, 2, 3)]
+    level = [up.length * k / 4 for k in (1, 2, 3) if up.column is not None]
+    drawn = [f"M{x:.0f} 0V{up.length:.0f}" for x in upright]
+    drawn += [f"M0 {y:.0f}H{across.length:.0f}" for y in level]
+    return f'<path d="{"".join(drawn)}" fill="none" stroke="{GRID}"/>'
+
+
+def _name_quarters(across: _Side, up: _Side) -> str:
+    below = up.length + 14
+    along = "".join(
+        f'<text x="{across.length * k / 4:.0f}" y="{below:.0f}" text-anchor="middle">{text}</text>'
+        for k, text in enumerate(across.quarters, 1)
+    )
+    return along + "".join(
+        f'<text x="-4" y="{up.length * (1 - k / 4) + 4:.0f}" text-anchor="end">{text}</text>'
+        for k, text in enumerate(up.quarters, 1)
+    )
+
+
+def _name_sides(across: _Side, up: _Side, has_lines: bool) -> str:
     below = up.length + 14
     left, right = across.ends
     bottom, top = up.ends
-    return (
+    shown = (bottom, top, *up.quarters) if has_lines and up.quarters else ()
+    beside = 14 + _LETTER * max(map(len, shown), default=0)
+    return (_name_quarters(across, up) if has_lines else "") + (
         f'<text x="0" y="{below:.0f}">{left}</text>'
         f'<text x="{across.length:.0f}" y="{below:.0f}" text-anchor="end">{right}</text>'
         f'<text x="{across.length / 2:.0f}" y="{below + 16:.0f}" text-anchor="middle">'
         f"{across.title}</text>"
         f'<text x="-4" y="{up.length:.0f}" text-anchor="end">{bottom}</text>'
         f'<text x="-4" y="10" text-anchor="end">{top}</text>'
-        f'<text transform="translate(-14,{up.length / 2:.0f}) rotate(-90)" '
+        f'<text transform="translate({-beside:.0f},{up.length / 2:.0f}) rotate(-90)" '
         f'text-anchor="middle">{up.title}</text>'
     )
 

@@ -12,6 +12,7 @@ from dpublish.data.features import INTERCEPT
 from dpublish.methods.linear_models.released import MODELS, LinearModelRelease
 from dpublish.plots.style import GRID, INK, PALE, TEXT, WHISKER
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words
 
 _MAX_BARS, _MAX_CHARTS, _MAX_ROWS = 20, 6, 300
 _WIDTH, _LABELS, _LINE = 720.0, 220.0, 17.0
@@ -82,7 +83,8 @@ def _figures(release: LinearModelRelease) -> list[Figure]:
         caption += "" if release.model == "linear" else f" = {name}"
         if release.standard_deviation is not None:
             caption += "; lines are 95 % confidence intervals that cover the noise only"
-        figures.append(Figure(caption + ".", _draw(bars)))
+        said = each_in_words([f"{bar.label}: {format_number(bar.weight, 3)}" for bar in bars])
+        figures.append(Figure(f"{caption}.", _draw(bars), f"{caption}. {said}"))
     return figures
 
 

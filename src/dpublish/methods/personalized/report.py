@@ -11,9 +11,10 @@ from dpublish.core.released import Release
 from dpublish.errors import DPublishError
 from dpublish.methods.personalized.released import PersonalizedAnswer, PersonalizedRelease
 from dpublish.methods.personalized.released_parts import Part, shares
-from dpublish.plots.charts import INK, PALE, course_chart
+from dpublish.plots.charts import INK, PALE
 from dpublish.privacy.epsilon import format_short
 from dpublish.report.section import Figure, Listing, Section, section_of
+from dpublish.report.words import each_in_words
 
 _MOST_LEVELS = 24
 _MOST_PARTS = 50
@@ -34,15 +35,23 @@ def section(release: Release, with_charts: bool) -> Section:
     )
 
 
-def _levels(release: PersonalizedRelease) -> Figure:
+def _levels(release: PersonalizedRelease | PersonalizedAnswer) -> Figure:
     pairs = _some(release.receipt.personal)
+    what = "answer" if isinstance(release, PersonalizedAnswer) else "release"
     caption = (
-        "How much of each level this release uses: the stronger color is spent here, the paler "
+        f"How much of each level this {what} uses: the stronger color is spent here, the paler "
         "is the rest of what people of the level accept in all."
     )
     if len(pairs) < len(release.receipt.personal):
         caption += f" {len(pairs)} of {len(release.receipt.personal):,} levels are shown."
-    return Figure(caption, level_bars(pairs))
+    said = [f"level {format_short(level)}: {_used(level, amount)}" for level, amount in pairs]
+    alt = f"How much of each level this {what} uses. {each_in_words(said)}"
+    return Figure(caption, level_bars(pairs), alt)
+
+
+def _used(level: Fraction, amount: Fraction) -> str:
+    percent = format_number(100 * float(amount / level), 3)
+    return f"{format_short(amount)} of {format_short(level)} ({percent} %)"
 
 
 def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
@@ -52,9 +61,7 @@ def level_bars(pairs: Sequence[tuple[Fraction, Fraction]]) -> str:
     for row, (level, amount) in enumerate(pairs):
         top = row * _LINE + 4
         used = float(amount / level)
-        label = (
-            f"{format_short(amount)} of {format_short(level)} ({format_number(100 * used, 3)} %)"
-        )
+        label = _used(level, amount)
         lines.append(
             f'<text x="{_LABELS - 8:.0f}" y="{top + 11:.1f}" text-anchor="end">'
             f"{escape(format_short(level))}</text>"
@@ -105,8 +112,9 @@ def _parts(release: PersonalizedRelease) -> list[Figure]:
         part = release.parts[number]
         shown = part.in_records(release.records_each[number])
         for figure in section_of(shown).figures[:_FIGURES_EACH]:
-            caption = f"Part {number + 1}, {part.level_names}: {figure.caption}"
-            figures.append(replace(figure, caption=caption))
+            whose = f"Part {number + 1}, {part.level_names}"
+            alt = f"{whose}: {figure.alt or figure.caption}"
+            figures.append(replace(figure, caption=f"{whose}: {figure.caption}", alt=alt))
     return figures
 
 
@@ -162,22 +170,11 @@ def answer_section(release: Release, with_charts: bool) -> Section:
         return Section()
     counts = release.statistic == "count"
     return Section(
-        figures=[_paid(release)] if with_charts and release.receipt.personal else [],
+        figures=[_levels(release)] if with_charts and release.receipt.personal else [],
         listings=[_answered(release), _paid_by_level(release)],
         python=f"release.count({release.query!r})" if counts else "release.number, release.label",
         shell=f"dpublish count RELEASE {shlex.quote(release.query)}" if counts else "",
     )
-
-
-def _paid(release: PersonalizedAnswer) -> Figure:
-    personal = release.receipt.personal
-    drawing = course_chart(
-        [float(amount / level) for level, amount in personal],
-        marked=[True] * len(personal),
-        ends=(f"level {format_short(personal[0][0])}", f"level {format_short(personal[-1][0])}"),
-        limit=1.0,
-    )
-    return Figure("Part of its own number that each level paid for this answer.", drawing)
 
 
 def _answered(release: PersonalizedAnswer) -> Listing:

@@ -14,12 +14,13 @@ from dpublish.methods.spatial.released import SpatialRelease
 from dpublish.plots.charts import GRID, INK, bar_chart, heat_map
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
-from dpublish.report.words import counts_in_words
+from dpublish.report.words import cells_in_words, counts_in_words, each_in_words
 
 _MAX_MARGINALS = 8
 _MAX_BARS = 40
 _MAX_DRAWN = 5_000
 _MAX_LISTED = 20
+_MOST_SAID = 3
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _PADDING = 440.0, 330.0, 110.0, 40.0, 10.0
 
 
@@ -135,7 +136,18 @@ def _picture(release: SpatialRelease) -> list[Figure]:
     caption = (
         f"Boxes by {across.column} and {up.column}; the stronger the color, the denser the records."
     )
-    return [Figure(caption, drawing)]
+    return [Figure(caption, drawing, f"{caption} {_densest(release, density)}")]
+
+
+def _densest(release: SpatialRelease, density: NDArray[np.float64]) -> str:
+    """Say how many boxes there are, and where records are densest."""
+    said = []
+    for index in np.argsort(-density, kind="stable")[:_MOST_SAID].tolist():
+        box = release.ends[index]
+        sides = zip(release.axes, release.lows[box], release.highs[box], strict=True)
+        where = " and ".join(f"{axis.column} {_span(axis, low, high)}" for axis, low, high in sides)
+        said.append(f"{where}: {release.plausible[index]:,.0f} records")
+    return f"{release.ends.size:,} boxes. Densest: {each_in_words(said)}"
 
 
 def _tiles(release: SpatialRelease) -> Figure:
@@ -148,14 +160,11 @@ def _tiles(release: SpatialRelease) -> Figure:
         for step in (0, 1)
     )
     counts = release.count_boxes([up.column, across.column], lows, highs)
-    drawing = heat_map(
-        _range_labels(up),
-        _range_labels(across),
-        np.rint(counts).astype(np.int64).reshape([len(one) - 1 for one in ends]),
-        row_title=up.column,
-        column_title=across.column,
-    )
-    return Figure(f"Estimated counts by {up.column} and {across.column}.", drawing)
+    table = np.rint(counts).astype(np.int64).reshape([len(one) - 1 for one in ends])
+    rows, columns = _range_labels(up), _range_labels(across)
+    drawing = heat_map(rows, columns, table, row_title=up.column, column_title=across.column)
+    caption = f"Estimated counts by {up.column} and {across.column}."
+    return Figure(caption, drawing, f"{caption} {cells_in_words(rows, columns, table)}")
 
 
 def _name_sides(across: Axis, up: Axis) -> str:

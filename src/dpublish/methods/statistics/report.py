@@ -4,6 +4,7 @@ from dpublish.core.released import Release
 from dpublish.methods.statistics.released import Statistic, StatisticsRelease
 from dpublish.plots.charts import interval_chart
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words
 
 _MAX_LISTED = 200
 _MAX_DOTS = 40
@@ -44,8 +45,14 @@ def _figures(release: StatisticsRelease) -> list[Figure]:
         rest = f"; the first {_MAX_DOTS} of {len(known):,}" if len(known) > _MAX_DOTS else ""
         percent = f"{100 * float(release.confidence):g} %"
         caption = f"{measure} by group with {percent} confidence intervals{rest}."
-        figures.append(Figure(caption, drawing))
+        said = [_in_words(release, one) for one in shown]
+        figures.append(Figure(caption, drawing, f"{caption} {each_in_words(said)}"))
     return figures
+
+
+def _in_words(release: StatisticsRelease, one: Statistic) -> str:
+    value, low, high, _ = written(release, one)
+    return f"{', '.join(one.group) or 'all records'}: {value} ({low} to {high})"
 
 
 def _listing(release: StatisticsRelease) -> Listing:

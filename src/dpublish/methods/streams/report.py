@@ -15,7 +15,7 @@ from dpublish.methods.streams.released import StreamRelease, write_number
 from dpublish.plots.charts import band_chart, bar_chart, course_chart, heat_map
 from dpublish.privacy.epsilon import format_rounded
 from dpublish.report.section import Figure, Listing, Section
-from dpublish.report.words import counts_in_words
+from dpublish.report.words import cells_in_words, counts_in_words
 
 _MAX_BARS = 200
 _MAX_SHADES = 40_000
@@ -92,54 +92,60 @@ def _course(release: StreamRelease) -> list[Figure]:
         if release.window is None
         else f"used within the {release.window:,} steps that end at each step"
     )
-    return [
-        Figure(
-            f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. "
-            "Columns of the stronger color are steps that published a fresh histogram.",
-            course_chart(
-                [float(record.spent) for record in shown],
-                marked=marked,
-                ends=ends,
-                limit=float(whole),
-            ),
-        ),
-        Figure(
-            f"Change seen at each step{note}: how far the estimates of all bins moved, added up. "
-            "Noise is part of it.",
-            course_chart([record.change for record in shown], marked=marked, ends=ends),
-        ),
-    ]
+    spent = [float(record.spent) for record in shown]
+    caption = (
+        f"Budget {scope}{note}; the dashed line is all there is, {format_rounded(whole)}. "
+        "Columns of the stronger color are steps that published a fresh histogram."
+    )
+    most = max(shown, key=lambda record: record.spent)
+    said = (
+        f"{sum(marked):,} of {len(shown):,} steps published. At the last, {ends[1]}, "
+        f"{format_rounded(shown[-1].spent)} of {format_rounded(whole)}; "
+        f"at most {format_rounded(most.spent)}, at {most.time}."
+    )
+    budget = Figure(
+        caption,
+        course_chart(spent, marked=marked, ends=ends, limit=float(whole)),
+        f"Budget {scope}{note}. {said}",
+    )
+    caption = f"Change seen at each step{note}: how far the estimates of all bins moved, added up."
+    moved = counts_in_words([record.time for record in shown], [record.change for record in shown])
+    change = Figure(
+        f"{caption} Noise is part of it.",
+        course_chart([record.change for record in shown], marked=marked, ends=ends),
+        f"{caption} {moved}",
+    )
+    return [budget, change]
 
 
 def _latest(release: StreamRelease) -> list[Figure]:
     estimates = release.at()
     time = release.times[-1]
-    figures = [
-        Figure(
-            f"Estimates by {axis.column} at {time}.",
-            bar_chart(
-                axis.labels,
-                _marginal(estimates, number),
-                float("nan"),
-                title=axis.column,
-                ordered=axis.is_ordered,
-            ),
+    figures = []
+    for number, axis in enumerate(release.axes):
+        if axis.size > _MAX_BARS:
+            continue
+        counts = _marginal(estimates, number)
+        drawing = bar_chart(
+            axis.labels, counts, float("nan"), title=axis.column, ordered=axis.is_ordered
         )
-        for number, axis in enumerate(release.axes)
-        if axis.size <= _MAX_BARS
-    ]
+        caption = f"Estimates by {axis.column} at {time}."
+        figures.append(
+            Figure(caption, drawing, f"{caption} {counts_in_words(axis.labels, counts)}")
+        )
     if len(release.axes) == 2 and release.size <= _MAX_SHADES:
         first, second = release.axes
+        counts = np.rint(estimates).astype(np.int64)
         drawing = heat_map(
             first.labels,
             second.labels,
-            np.rint(estimates).astype(np.int64),
+            counts,
             row_title=first.column,
             column_title=second.column,
         )
-        figures.append(
-            Figure(f"Estimates by {first.column} and {second.column} at {time}.", drawing)
-        )
+        caption = f"Estimates by {first.column} and {second.column} at {time}."
+        alt = f"{caption} {cells_in_words(first.labels, second.labels, counts)}"
+        figures.append(Figure(caption, drawing, alt))
     return figures
 
 

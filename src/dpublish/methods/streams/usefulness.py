@@ -1,6 +1,6 @@
 """How useful a stream is: bounds on the error of a step, and how many people decisions need.
 
-They are Lemmas 4.3.1 to 4.3.3 and Theorems 4.3.1 to 4.3.3 of H. Li's dissertation (Emory, 2015),
+They are Lemmas 4.3.1 to 4.3.3 and Theorems 4.3.1 to 4.3.3 of H. Li's dissertation (Emory, 2017),
 corrected; docs/proofs/stream_usefulness.md derives them.  All of it is arithmetic on public
 settings.
 """

@@ -12,6 +12,7 @@ from dpublish.plots.charts import MERGED, Panel, dependence_map, small_bar_chart
 from dpublish.plots.networks import MOST_NODES, network
 from dpublish.report.axis_marginals import tell_rest
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words, most_in_words, pairs_in_words
 from dpublish.types import FloatArray
 
 _MAX_MARGINALS = 48
@@ -160,7 +161,8 @@ def _figures(release: SynthRelease, dependence: FloatArray) -> list[Figure]:
             "How much columns depend on each other in the rows: Cramer's V, 0 (no color) if "
             "independent, 1 if one follows from the other."
         )
-        figures += tell_rest([Figure(caption, drawing)], len(release.names) - size)
+        alt = f"{caption} {pairs_in_words(shown, dependence[:size, :size])}"
+        figures += tell_rest([Figure(caption, drawing, alt)], len(release.names) - size)
     panels = []
     for name in release.names[:_MAX_MARGINALS]:
         marginal = release.marginal(name)
@@ -172,7 +174,9 @@ def _figures(release: SynthRelease, dependence: FloatArray) -> list[Figure]:
         f"Noisy counts of every column; {MERGED}. Bands are the 95 % confidence intervals of "
         "each value's count; the number beside a name is their half-width."
     )
-    counted = [Figure(caption, small_bar_charts(panels))]
+    said = [f"{panel.title}: {most_in_words(panel.labels, panel.counts)}" for panel in panels]
+    alt = f"Noisy counts of every column. {each_in_words(said)}"
+    counted = [Figure(caption, small_bar_charts(panels), alt)]
     counted = tell_rest(counted, len(release.names) - len(panels))
     return [*figures, *counted, *_tree(release)]
 

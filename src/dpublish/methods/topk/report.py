@@ -52,4 +52,5 @@ def _figures(release: TopKRelease) -> list[Figure]:
         ordered=False,
     )
     caption = "Noisy counts with 95 % confidence intervals."
-    return [Figure(caption, drawing, f"{caption} {counts_in_words(values, counts)}")]
+    alt = f"Most frequent {release.axis.column}. {caption} {counts_in_words(values, counts)}"
+    return [Figure(caption, drawing, alt)]

@@ -7,6 +7,7 @@ from dpublish.methods.trees.released import DecisionTreeRelease
 from dpublish.plots.style import INK, PAGE, PALE
 from dpublish.report.predictions import accuracy_listing
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words
 
 _MAX_RULES = 200
 _MAX_BOXES = 2_000
@@ -62,7 +63,20 @@ def _figures(release: DecisionTreeRelease) -> list[Figure]:
         "The tree from its root (top) to its leaves; a box is as wide as the noisy number of its "
         f"records, and of the stronger color where {release.classes.labels[-1]} is predicted."
     )
-    return [Figure(caption, _draw(release))]
+    return [Figure(caption, _draw(release), f"{caption} {_in_words(release)}")]
+
+
+def _in_words(release: DecisionTreeRelease) -> str:
+    """Say how large the tree is, how it begins, and what its leaves predict."""
+    labels, leaves = release.classes.labels, list(release.shape.leaves)
+    root = release.branches.get(0)
+    begins = "it is one leaf" if root is None else f"its root asks for {root.column}"
+    chosen = [int(release.predicted[leaf]) for leaf in leaves]
+    said = [f"{label}: {chosen.count(code):,}" for code, label in enumerate(labels)]
+    return (
+        f"The tree has {len(leaves):,} leaves, and {begins}. Leaves that predict each value of "
+        f"{release.target}: {each_in_words(said)}"
+    )
 
 
 def _class_boxes(release: DecisionTreeRelease) -> list[Figure]:
@@ -80,7 +94,8 @@ def _class_boxes(release: DecisionTreeRelease) -> list[Figure]:
         _box(label, index == chosen, index * width, (index + 1) * width, 0.0)
         for index, label in enumerate(labels)
     ]
-    return [Figure(caption, _svg(boxes, _HEIGHT))]
+    alt = f"{labels[chosen]} is predicted for {release.target}, of {', '.join(labels)}."
+    return [Figure(caption, _svg(boxes, _HEIGHT), alt)]
 
 
 def _draw(release: DecisionTreeRelease) -> str:

@@ -5,6 +5,7 @@ however often they are computed; clusters of rows are as private as the rows.
 """
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from dpublish.core.grid_counts import first_integers
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.data.schema import Schema
+from dpublish.data.schema_file import to_schema
 from dpublish.data.sources import open_table
+from dpublish.data.table import Table, is_table
 from dpublish.errors import InvalidParameter
 from dpublish.methods.wavecluster.plan import WavePlan, WaveSettings
 from dpublish.methods.wavecluster.released import LabeledCells, WaveGrid
@@ -62,10 +65,20 @@ class PlainWaveCluster(WaveSettings):
         G. Sheikholeslami, S. Chatterjee, A. Zhang, "WaveCluster", VLDB 1998.
     """
 
-    def of_rows(self, rows: Any, schema: Schema) -> WaveClusters:
-        """Cluster public or synthetic rows: a file, or any Arrow-compatible object."""
-        plan = WavePlan.of(schema, self)
-        return self._cluster(plan, open_table(rows, schema).sum(plan.kernel))
+    def of_rows(
+        self, rows: Any, schema: Schema | str | PathLike[str] | None = None
+    ) -> WaveClusters:
+        """Cluster public or synthetic rows; what is found is as private as they are.
+
+        Args:
+            rows: A file, any Arrow-compatible object, or a table that is open already, such as
+                that of `datasets.table`.
+            schema: What is known about the rows, or the file that says it.  An open table has
+                its own.
+        """
+        table = _opened(rows, schema)
+        plan = WavePlan.of(table.schema, self)
+        return self._cluster(plan, table.sum(plan.kernel))
 
     def of_release(
         self, release: Release, *, from_rows: bool = False, seed: int | None = None
@@ -90,6 +103,19 @@ class PlainWaveCluster(WaveSettings):
         return WaveClusters(
             grid=plan.grid(), counts=counts.ravel() / unit, labels=plan.connect(significant)
         )
+
+
+def _opened(rows: Any, schema: Schema | str | PathLike[str] | None) -> Table:
+    """Open rows, unless they are; records are seen by the kernel of the table alone."""
+    if not is_table(rows):
+        return open_table(rows, to_schema(schema))
+    table: Table = rows
+    if schema is not None and to_schema(schema) != table.schema:
+        raise InvalidParameter(
+            "the table was opened with another schema; leave schema out, or pass the rows "
+            "themselves"
+        )
+    return table
 
 
 def _boxes(plan: WavePlan) -> int:

@@ -29,6 +29,9 @@ class PrivTHREM(WaveMethod):
     reach it form clusters.  Where the threshold is small, many empty cells get through.  Choose
     it to compare with PrivTHR_EM; choose `PrivTHR` otherwise.
 
+    The threshold is in the scale of the wavelet, not in records.  With Haar in the plane, halved
+    once, a coefficient is half the records of 2 x 2 cells: a threshold of 4 stands for 8 records.
+
     Guarantee:
         Pure epsilon-differential privacy for adding or removing one record.
         Proof: docs/proofs/wavecluster.md.
@@ -40,8 +43,8 @@ class PrivTHREM(WaveMethod):
             rest.
 
     Returns:
-        A `WaveClusterRelease` with `clusters`, `label(rows)`, `masses()`, `count(query)`,
-        `rows(n)` and `tables()`.
+        A `WaveClusterRelease` with `threshold`, `clusters`, `label(rows)`, `masses()`,
+        `count(query)`, `rows(n)` and `tables()`.
 
     Example:
         >>> from dpublish import Budget, PrivTHREM, datasets, seeded
@@ -50,6 +53,8 @@ class PrivTHREM(WaveMethod):
         >>> release = method.release(points, budget=Budget.seeded("1"), rng=seeded(7))
         >>> release.summary()["clusters"]
         '4, made of 170 of 400 coefficients'
+        >>> round(release.threshold, 3)
+        1.5
 
     Reference:
         L. Chen, T. Yu, R. Chirkova, "WaveCluster with Differential Privacy", CIKM 2015, whose

@@ -21,8 +21,9 @@ from dpublish.core.grid_counts import GridCounts, with_grid_bins
 from dpublish.core.released import Metadata, Release, Tables, in_metadata, whole_column
 from dpublish.data.batch import Batch
 from dpublish.data.box import Box
+from dpublish.data.own_rows import own_rows
 from dpublish.data.schema import Schema
-from dpublish.errors import CorruptRelease, InvalidParameter, InvalidQuery, require_count
+from dpublish.errors import CorruptRelease, InvalidParameter, require_count
 from dpublish.mechanisms.exact.sampler import require_rate
 from dpublish.methods.wavecluster.wavecluster import NO_CLUSTER
 from dpublish.privacy.receipt import Receipt
@@ -184,15 +185,13 @@ class LabeledCells:
     def label(self, rows: Any) -> IntArray:
         """Find the cluster of each of `rows`; -1 where there is none, or a value is missing.
 
-        `rows` is any Arrow-compatible object.  Labels are looked up in the published cells.
-        Labels of private rows would be private again: they are for their owner only.
+        `rows` is a file, or any Arrow-compatible object.  Labels are looked up in the published
+        cells.  Labels of private rows would be private again: they are for their owner only.
         """
-        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        table = own_rows(rows, self.box.names)
         known = np.ones(table.num_rows, dtype=np.bool_)
         values = {}
         for column in self.box.columns:
-            if table.column_names.count(column.name) != 1:
-                raise InvalidQuery(f"the rows must have a column {column.name!r}, once")
             values[column.name], keep = column.values(table[column.name])
             known &= True if keep is None else keep
         cells = self.grid.locate(values, table.num_rows)
@@ -234,7 +233,8 @@ class WaveClusterRelease(LabeledCells, Release):
         counts: Noisy counts (or estimates made of such) of all cells, row by row.
         labels: Cluster of each coefficient, shaped by the axes; -1 where there is none.
         noise_rate: Rate of the noise of each count; None if counts are estimates.
-        threshold: Least significant coefficient, if the method published one (d').
+        threshold: Least significant coefficient in the scale of the wavelet, if the method
+            published one (d'); with Haar in the plane, half the records of 2 x 2 cells.
         chosen: How many coefficients were taken, if the method published that (k').
         expected: The error predicted from public facts.
     """

@@ -1,5 +1,6 @@
 """The section of clusters of any shape: the noisy grid with the clusters in colors."""
 
+from collections.abc import Sequence
 from html import escape
 from itertools import combinations
 from typing import NamedTuple
@@ -7,16 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpublish.accuracy.rounding import format_number
 from dpublish.core.released import Release
 from dpublish.data.column import NumberColumn
 from dpublish.methods.wavecluster.released import WaveClusterRelease
 from dpublish.methods.wavecluster.wavecluster import NO_CLUSTER
 from dpublish.plots.charts import GRID
 from dpublish.report.section import Figure, Listing, Section
+from dpublish.report.words import each_in_words
 
 _MAX_COLUMNS = 3
 _MAX_TILES = 64
 _MAX_LISTED = 50
+_MOST_SAID = 6
 _SIDE, _STRIP, _LEFT, _BOTTOM, _MARGINAL = 400.0, 60.0, 90.0, 40.0, 10.0
 _GRAY = "#6b7680"
 
@@ -35,7 +39,7 @@ def section(release: Release, with_charts: bool) -> Section:
     return Section(
         figures=_figures(release) if with_charts else (),
         listings=[_list_clusters(release)],
-        python="release.label(rows)  # rows: any Arrow-compatible object; -1 is no cluster"
+        python="release.label(rows)  # rows: a file or any Arrow-compatible object; -1: none"
         "\nrelease.masses()\nrelease.rows(1000).to_pandas()",
         shell="dpublish rows RELEASE -n 1000 -o rows.csv",
     )
@@ -48,22 +52,37 @@ def _list_clusters(release: WaveClusterRelease) -> Listing:
     cells = release.grid.centers()
     rows = []
     for number in order.tolist():
-        inside = cells[release.cell_labels == number]
-        spans = (
-            f"{column.show(low)} to {column.show(high)}"
-            for column, low, high in zip(
-                release.box.columns, inside.min(axis=0), inside.max(axis=0), strict=True
-            )
-        )
+        spans = _spans(release, cells, number)
         rows.append([str(number), f"{sizes[number]:,}", f"{masses[number]:,.0f}", *spans])
     shown = "" if len(rows) == masses.size else f", the {len(rows)} with the most records"
     return Listing(
         headers=["cluster", "coefficients", "noisy records", *release.box.names],
         rows=rows,
         caption=f"The clusters{shown}; the last columns say between which cells each lies."
+        f"{_threshold(release)}"
         if rows
-        else "There are no clusters.",
+        else f"There are no clusters.{_threshold(release)}",
     )
+
+
+def _spans(release: WaveClusterRelease, cells: NDArray[np.float64], number: int) -> list[str]:
+    """Say between which cells a cluster lies, for each column; `cells` are their middles."""
+    inside = cells[release.cell_labels == number]
+    ends = zip(release.box.columns, inside.min(axis=0), inside.max(axis=0), strict=True)
+    return [f"{column.show(low)} to {column.show(high)}" for column, low, high in ends]
+
+
+def _threshold(release: WaveClusterRelease) -> str:
+    """Say which coefficients make the clusters, if that was published; with Haar, in records."""
+    if release.threshold is None:
+        return ""
+    grid = release.grid
+    said = f" Clusters are made of noisy coefficients of {format_number(release.threshold)} or more"
+    if grid.wavelet != "haar":
+        return f"{said}, in the scale of the wavelet {grid.wavelet}."
+    side, columns = 2**grid.levels, len(grid.sizes)
+    records = format_number(release.threshold * side ** (columns / 2))
+    return f"{said}: {records} records in {' x '.join([str(side)] * columns)} cells."
 
 
 def _figures(release: WaveClusterRelease) -> list[Figure]:
@@ -71,16 +90,30 @@ def _figures(release: WaveClusterRelease) -> list[Figure]:
     note = "gray: noisy counts (stronger: more records); colors: clusters"
     if len(names) == 1:
         drawing = _draw(_project(release, (0,)), columns[0], None)
-        return [Figure(f"Clusters by {names[0]}; {note}.", drawing)]
+        caption = f"Clusters by {names[0]}; {note}."
+        return [Figure(caption, drawing, f"{caption} {_said(release, (0,))}")]
     if len(names) > 2:
         note += ", the heaviest where several lie behind each other"
-    return [
-        Figure(
-            f"Clusters by {names[i]} and {names[j]}; {note}.",
-            _draw(_project(release, (i, j)), columns[i], columns[j]),
-        )
-        for i, j in combinations(range(min(len(names), _MAX_COLUMNS)), 2)
-    ]
+    figures = []
+    for i, j in combinations(range(min(len(names), _MAX_COLUMNS)), 2):
+        caption = f"Clusters by {names[i]} and {names[j]}; {note}."
+        drawing = _draw(_project(release, (i, j)), columns[i], columns[j])
+        figures.append(Figure(caption, drawing, f"{caption} {_said(release, (i, j))}"))
+    return figures
+
+
+def _said(release: WaveClusterRelease, axes: Sequence[int]) -> str:
+    """Say how many clusters there are, how heavy, and between which cells of a picture."""
+    masses, cells = release.masses(), release.grid.centers()
+    said = []
+    for number in np.argsort(-masses, kind="stable")[:_MOST_SAID].tolist():
+        spans = _spans(release, cells, number)
+        where = ", ".join(f"{release.box.names[axis]} {spans[axis]}" for axis in axes)
+        said.append(f"{number}: {masses[number]:,.0f} records, {where}")
+    found = release.clusters
+    count = f"{found:,} cluster{'' if found == 1 else 's'}" if found else "No cluster"
+    sizes = " x ".join(f"{size:,}" for size in release.grid.sizes)
+    return f"{count} in a grid of {sizes} cells. {each_in_words(said, of=found)}".rstrip()
 
 
 def _project(release: WaveClusterRelease, axes: tuple[int, ...]) -> _Plane:
