@@ -26,6 +26,7 @@ ORDER = """
     publishing evaluation
     planning
     experiments testing sklearn studio
+    auditing
     cli
 """
 RANK = {name: rank for rank, row in enumerate(ORDER.split("\n")) for name in row.split()}

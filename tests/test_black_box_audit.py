@@ -6,13 +6,12 @@ draw afresh every time; bounds are so wide (one in a million each) that red mean
 
 from collections import Counter
 from fractions import Fraction
-from math import log
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 from dpublish.accuracy.noise_distribution import noise_pmf
+from dpublish.auditing.black_box import DOUBT, least_loss
 from dpublish.mechanisms.exact.sampler import discrete_laplace
 from dpublish.mechanisms.noise import add_geometric
 from dpublish.mechanisms.selection import select
@@ -24,20 +23,7 @@ from dpublish.randomness import secure
 from dpublish.testing import frequency_p_value
 
 pytestmark = pytest.mark.audit
-DOUBT = 1e-6
 RUNS = 40_000
-
-
-def least_loss(here, there, runs):
-    """Find the loss that outcomes show for sure: Clopper-Pearson bounds for every outcome."""
-    share = DOUBT / (4 * len(here | there))
-    bounds = [0.0]
-    for seen, other in ((here, there), (there, here)):
-        for outcome in seen:
-            low = beta.ppf(share, seen[outcome], runs - seen[outcome] + 1)
-            high = beta.ppf(1 - share, other[outcome] + 1, runs - other[outcome])
-            bounds.append(log(low / high))
-    return max(bounds)
 
 
 def shown(run, here, there, runs=RUNS):

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 import dpublish
+from dpublish.auditing.examples import STREAM_SCHEMA
+from dpublish.auditing.worlds import snapshots
 from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import SCHEMA, arrow_table
-from test_replay import STREAM_EPSILON, STREAM_SCHEMA, _snapshots
 
 ROOT = Path(dpublish.__file__).parent
 LISTED = {
@@ -63,9 +64,9 @@ def test_a_release_enters_few_files_of_methods(name, settings, tmp_path):
 def test_a_step_of_a_stream_enters_few_files():
     method = make_stream_method("dsat", {"columns": ("zone", "hour"), "horizon": 20})
     rng = seeded(2)
-    stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(STREAM_EPSILON), rng=rng)
+    stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(2), rng=rng)
     with entered("methods", "publishing") as files:
-        for counts in _snapshots(5, 40, 24)[:6]:
+        for counts in snapshots(5, 40, 24)[:6]:
             stream.next_counts(counts, rng=rng)
     assert 2 <= len(files) <= 20
     assert len({path.parent for path in files}) <= 4

@@ -1,20 +1,29 @@
 """Replay every method and every stream on neighboring and on unrelated tables."""
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
+from dpublish.auditing.examples import STREAM_EXAMPLES
+from dpublish.auditing.worlds import (
+    LAST,
+    OTHERWISE,
+    and_last,
+    make_rows,
+    replay_neighbors,
+    replay_stream,
+    replay_unrelated,
+    strangers,
+    stream_runner,
+)
+from dpublish.auditing.worlds import runner as run_method
 from dpublish.core.catalog import STREAMS
 from dpublish.core.registry import CATALOG, make_method
 from dpublish.core.run import Run
-from dpublish.data.schema import Schema, column
-from dpublish.data.sources import open_table
 from dpublish.methods.dpcopula import dpcopula
 from dpublish.methods.dpcopula.kendall import release_kendall
 from dpublish.methods.histogram.histogram import Histogram
@@ -25,62 +34,15 @@ from dpublish.methods.linear_models.output_perturbation import OutputPerturbatio
 from dpublish.methods.linear_models.released import LinearModelRelease
 from dpublish.methods.marginals import structure_first
 from dpublish.methods.streams.method import make_stream_method
-from dpublish.methods.streams.stream import StreamState
-from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import CASES as EXAMPLES
-from method_examples import SCHEMA, arrow_table
-from replay import ROUNDING, Tape, exchange_loss, path_loss, removal_loss, watch
+from replay import ROUNDING, Tape, exchange_loss, removal_loss, watch
 
 EPSILON = Fraction(3, 2)
 
 
-def _people(count, seed):
-    rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
-    ages = rng.integers(0, 100, count)
-    sexes = np.where(rng.random(count) < 0.3 + ages / 250, "Female", "Male")
-    heights = rng.normal(165 + 12 * (sexes == "Male"), 9)
-    towns = np.array(["Ost", "West", "Nord", "Sued"])[np.minimum(ages // 30, 3)]
-    return pa.table({"age": ages, "sex": sexes, "height": heights, "town": towns})
-
-
-def _strangers(count):
-    """Rows of another kind altogether, many of them out of bounds, missing or unknown."""
-    rng = np.random.default_rng(77)  # noqa: TID251 - public rows for a test
-    ages = rng.integers(-50, 1000, count).astype(object)
-    ages[::7] = None
-    heights = rng.standard_cauchy(count) * 50 + 100
-    heights[::11] = np.nan
-    heights[::13] = np.inf
-    towns = np.where(rng.random(count) < 0.5, "", "nowhere").astype(object)
-    towns[::5] = "Sued"
-    towns[::17] = None
-    sexes = np.where(rng.random(count) < 0.9, "Male", "?")
-    return pa.table(
-        {
-            "age": pa.array(ages, pa.int64()),
-            "sex": pa.array(sexes, pa.string()),
-            "height": pa.array(heights, pa.float64()),
-            "town": pa.array(towns, pa.string()),
-        }
-    )
-
-
-def _and_last(table, *rows):
-    last = arrow_table([dict(row, note="") for row in rows]).select(table.column_names)
-    return pa.concat_tables([table, last.cast(table.schema)])
-
-
-BASE, MANY = _people(300, 5), _people(20_000, 6)
-LAST = (
-    {"age": 64, "sex": "Male", "height": 181.0, "town": "Nord"},
-    {"age": 0, "sex": "Female", "height": 220.0, "town": "Atlantis"},
-)
-OTHERWISE = {"age": 99, "height": 100.0, "town": "Sued"}
-"""Other values of the last record, for methods that hide values alone."""
-EMPTY, STRANGERS = arrow_table([]), _strangers(20_000)
-UNRELATED = ((MANY, (EMPTY,)), (BASE, (EMPTY, STRANGERS)))
-"""Tables to record on, and those to replay on."""
+ROWS = make_rows(many=20_000)
+BASE, EMPTY, STRANGERS = ROWS.base, ROWS.empty, ROWS.strangers
 MORE = [
     ("privgene", {"target": "sex", "population": 30}),
     ("output-perturbation", {"target": "sex", "regularization": Fraction(1, 100)}),
@@ -90,55 +52,13 @@ MORE = [
 CASES = [*EXAMPLES, *MORE]
 
 
-STREAM_SCHEMA = Schema(
-    (
-        column("zone", "category", values=["north", "south", "east"]),
-        column("hour", "integer", bounds=[0, 7]),
-    ),
-    unit="user",
-)
 STREAM_EPSILON = Fraction(2)
-SPAN = 6
-_ENDS, _WINDOW, _HOURS = {"horizon": 2 * SPAN}, {"window": SPAN}, {"columns": ("hour",)}
-STREAM_CASES = [
-    ("dsat", _ENDS),
-    ("dsat", {**_ENDS, "controller": "schedule", "contribution": 3}),
-    ("dsat", {**_ENDS, "controller": "paper", "releases": 3, "static": "grouped"}),
-    ("dsat-w", _WINDOW),
-    ("dsat-w", {**_WINDOW, "controller": "schedule", "contribution": 3}),
-    ("per-snapshot", _ENDS),
-    ("per-snapshot", {**_WINDOW, **_HOURS, "static": "hierarchical", "contribution": 2}),
-    ("fixed-sampling", _ENDS),
-    ("fixed-sampling", {**_WINDOW, **_HOURS, "static": "efpa"}),
-    ("dsft", {**_ENDS, "releases": 4}),
-    ("dsft", {**_ENDS, "releases": 2, "threshold": Fraction(50), "contribution": 3}),
-    ("bd", _WINDOW),
-    ("bd", {**_WINDOW, "static": "grouped", "contribution": 3}),
-    ("ba", _WINDOW),
-    ("ba", {**_WINDOW, **_HOURS, "static": "ug"}),
-]
+STREAM_CASES = STREAM_EXAMPLES
 
 
 def runner(method):
     """Make the function that publishes from a table, for `watch`."""
-    schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
-
-    def run(rows, rng, progress):
-        budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget.seeded(EPSILON)
-        release = method.release(
-            open_table(rows, schema), budget=budget, rng=rng, progress=progress
-        )
-        return release, release.metadata(), release.tables(), release.summary()
-
-    return run
-
-
-def guaranteed(method, record):
-    """Say what a record may lose: epsilon, or what its own level pays."""
-    if not hasattr(method, "spending"):
-        return float(EPSILON)
-    level = Fraction(3) if record["sex"] == "Male" else Fraction(3, 2)
-    return float(method.spending(EPSILON)[level])
+    return run_method(method, EPSILON)
 
 
 def _number(cases):
@@ -166,34 +86,14 @@ def test_every_method_is_here():
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=_number(CASES))
 def test_replay(name, settings):
     method = make_method(name, settings)
-    run = runner(method)
-    if getattr(method, "mode", None) == "values-only":
-        _replay_values(method, run)
-    else:
-        _replay_presence(method, run)
+    _replay(method, runner(method))
 
 
-def _replay_presence(method, run):
-    for first, others in UNRELATED:
-        played = Tape()
-        seen = watch(partial(run, first), played)
-        assert any(call.private is not None for call in played.calls)
-        for rows in others:
-            assert watch(partial(run, rows), Tape(played)) == seen
-    for last in LAST:
-        loss = removal_loss(run, _and_last(BASE, last), played, seen)
-        assert loss <= guaranteed(method, last) + ROUNDING
-
-
-def _replay_values(method, run):
-    """Who is there, and at which level, is public here: tables differ in all other columns."""
-    played = Tape()
-    seen = watch(partial(run, BASE), played)
-    others = _strangers(BASE.num_rows).set_column(1, "sex", BASE["sex"])
-    assert watch(partial(run, others), Tape(played)) == seen
-    for last in LAST:
-        here, there = (_and_last(BASE, last | change) for change in ({}, OTHERWISE))
-        assert exchange_loss(run, here, there) <= guaranteed(method, last) + ROUNDING
+def _replay(method, run):
+    """Replay on unrelated and on neighboring tables, or on other values of the same records."""
+    replay_unrelated(method, run, ROWS)
+    for loss in replay_neighbors(method, run, ROWS, EPSILON):
+        assert loss.lost <= loss.allowed + ROUNDING
 
 
 def test_replay_of_an_amplified_sample(monkeypatch):
@@ -207,14 +107,14 @@ def test_replay_of_an_amplified_sample(monkeypatch):
     for rows in (EMPTY, STRANGERS):
         assert watch(partial(run, rows), Tape(played)) == seen
     for last in LAST:
-        assert removal_loss(run, _and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
+        assert removal_loss(run, and_last(BASE, last), played, seen) <= float(EPSILON) + ROUNDING
 
 
 def test_replay_of_chosen_buckets(monkeypatch):
     """Buckets of three values here, so that there is something to choose."""
     monkeypatch.setattr(structure_first, "VALUES_PER_BUCKET", 3)
     method = make_method("marginals", {"columns": ("age", "height"), "marginal": "structure-first"})
-    _replay_presence(method, runner(method))
+    _replay(method, runner(method))
 
 
 EXCHANGED = [
@@ -229,7 +129,7 @@ def _exchanged(settings):
     given = {"columns": ("age", "height"), "public_records": BASE.num_rows + 1, **settings}
     run = runner(make_method("dpcopula", given))
     return [
-        exchange_loss(run, *(_and_last(BASE, last | change) for change in ({}, OTHERWISE)))
+        exchange_loss(run, *(and_last(BASE, last | change) for change in ({}, OTHERWISE)))
         for last in LAST
     ]
 
@@ -240,7 +140,7 @@ def test_replay_of_a_public_number_of_records(settings):
     run = runner(make_method("dpcopula", method))
     played = Tape()
     seen = watch(partial(run, BASE), played)
-    assert watch(partial(run, _strangers(BASE.num_rows)), Tape(played)) == seen
+    assert watch(partial(run, strangers(BASE.num_rows)), Tape(played)) == seen
     assert max(_exchanged(settings)) <= float(EPSILON) + ROUNDING
 
 
@@ -254,62 +154,16 @@ def test_replay_of_kmeans_with_many_columns(monkeypatch):
     """Two columns are taken for too many here, so that marginals replace a grid."""
     monkeypatch.setattr(default_kmeans, "MOST_GRID_COLUMNS", 1)
     method = make_method("kmeans", {"n_clusters": 2})
-    _replay_presence(method, runner(method))
-
-
-def _snapshots(seed, most, bins):
-    """Counts of bins over time, with a jump now and then."""
-    rng = np.random.default_rng(seed)  # noqa: TID251 - public rows for a test
-    levels = [rng.integers(0, most + 1, bins) for _ in range(4)]
-    return [levels[step // 3] + rng.integers(0, 3, bins) for step in range(2 * SPAN)]
-
-
-def _with_user(snapshots, steps, contribution):
-    """Add a user who has as many rows as they may, in a few bins, at the given steps."""
-    changed = [counts.copy() for counts in snapshots]
-    for step in steps:
-        cells = (5 * step + 7 * np.arange(contribution)) % changed[step].size
-        np.add.at(changed[step], cells, 1)
-    return changed
-
-
-def stream_runner(method):
-    """Make the function that publishes a stream, stored and opened again after every step."""
-
-    def run(snapshots, rng, progress):
-        stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(STREAM_EPSILON), rng=rng)
-        shown = []
-        for counts in snapshots:
-            step = stream.next_counts(counts, rng=rng)
-            state = stream.state()
-            public, secret = (json.loads(json.dumps(x)) for x in (state.public, state.secret))
-            shown.append((step, public, secret, state.arrays, stream.spent, stream.worst))
-            state = StreamState(public, secret, state.arrays)
-            stream = method.resume(STREAM_SCHEMA, state, stream.receipt)
-        return shown, stream.receipt
-
-    return run
+    _replay(method, runner(method))
 
 
 @pytest.mark.parametrize(("name", "settings"), STREAM_CASES, ids=_number(STREAM_CASES))
 def test_replay_stream(name, settings):
-    method = make_stream_method(name, {"columns": ("zone", "hour"), **settings})
-    run = stream_runner(method)
-    bins = 8 if method.columns == ("hour",) else 24
-    usual = _snapshots(1, 40, bins)
-    played = Tape()
-    seen = watch(partial(run, usual), played)
-    assert any(call.private is not None for call in played.calls)
-    for other in (_snapshots(2, 0, bins), _snapshots(3, 10**6, bins)):
-        assert watch(partial(run, other), Tape(played)) == seen
-    starts = (0, SPAN // 2, SPAN) if method.window else (0,)
-    for start in starts:
-        tape = Tape(played)
-        steps = range(start, start + (method.window or len(usual)))
-        changed = _with_user(usual, steps, method.contribution)
-        assert watch(partial(run, changed), tape) == seen
-        loss = path_loss(played, tape, changes=method.contribution)
-        assert loss <= float(STREAM_EPSILON) + ROUNDING
+    method = make_stream_method(name, settings)
+    _, losses = replay_stream(method, stream_runner(method, STREAM_EPSILON), STREAM_EPSILON)
+    assert len(losses) == (3 if method.window else 1)
+    for loss in losses:
+        assert loss.lost <= loss.allowed + ROUNDING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +185,7 @@ class OwnSeed(Histogram):
 def test_noise_from_a_seed_of_a_methods_own_is_noticed():
     method = OwnSeed(columns=("sex",))
     with pytest.raises(AssertionError):
-        _replay_presence(method, runner(method))
+        _replay(method, runner(method))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,4 +220,4 @@ class ExactMinimum(OutputPerturbation):
 def test_a_minimum_without_noise_is_noticed():
     method = ExactMinimum(target="sex", predictors=("age",))
     with pytest.raises(AssertionError):
-        _replay_presence(method, runner(method))
+        _replay(method, runner(method))

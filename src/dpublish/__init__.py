@@ -82,6 +82,7 @@ _HOME = {
     "WaveBaseline": "dpublish.methods.wavecluster.baseline",
     "Weighting": "dpublish.methods.personalized.weighting",
     "advise": "dpublish.planning.advise",
+    "audit": "dpublish.auditing.audit",
     "classifier": "dpublish.publishing.tasks",
     "column": "dpublish.data.schema",
     "evaluate": "dpublish.evaluation.evaluate",

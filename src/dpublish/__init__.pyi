@@ -1,3 +1,4 @@
+from dpublish.auditing.audit import audit as audit
 from dpublish.core.answer import Answer as Answer
 from dpublish.core.folder.folder import load as load
 from dpublish.core.method import ExpectedError as ExpectedError

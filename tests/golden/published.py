@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from dpublish.auditing.examples import STREAM_SCHEMA
+from dpublish.auditing.worlds import people, snapshots
 from dpublish.core.registry import make_method
 from dpublish.core.released import DERIVED, field_note
 from dpublish.data.sources import open_table
@@ -27,16 +29,7 @@ from dpublish.methods.streams.method import make_stream_method
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import SCHEMA
-from test_replay import (
-    CASES,
-    EPSILON,
-    STREAM_CASES,
-    STREAM_EPSILON,
-    STREAM_SCHEMA,
-    _number,
-    _people,
-    _snapshots,
-)
+from test_replay import CASES, EPSILON, STREAM_CASES, STREAM_EPSILON, _number
 
 FILE = Path(__file__).with_name("published.json")
 FITTED_FILE = Path(__file__).with_name("fitted.json")
@@ -87,7 +80,7 @@ def _publish(name, settings) -> list[str]:
     method = make_method(name, settings)
     schema = method.prepare(SCHEMA) if hasattr(method, "prepare") else SCHEMA
     budget = method.budget(EPSILON) if hasattr(method, "budget") else Budget.seeded(EPSILON)
-    table = open_table(_people(ROWS, 8), schema)
+    table = open_table(people(ROWS, 8), schema)
     release = method.release(table, budget=budget, rng=seeded(12))
     content = sorted(_numbers(release.metadata()))
     for published in release.tables().values():
@@ -101,7 +94,7 @@ def _publish(name, settings) -> list[str]:
     content += sorted(str(share) for share in _fractions(release.receipt.shares))
     for use in (
         lambda: release.rows(100, seed=3),
-        lambda: pa.table({"class": release.predict(_people(200, 9))}),
+        lambda: pa.table({"class": release.predict(people(200, 9))}),
         lambda: pa.table({"count": [release.count("age in 20..60").value]}),
     ):
         try:
@@ -116,7 +109,7 @@ def _stream(name, settings) -> list[str]:
     rng = seeded(21)
     stream = method.start(STREAM_SCHEMA, budget=Budget.seeded(STREAM_EPSILON), rng=rng)
     content = []
-    for counts in _snapshots(5, 40, 8 if method.columns == ("hour",) else 24):
+    for counts in snapshots(5, 40, 8 if method.columns == ("hour",) else 24):
         step = stream.next_counts(counts, rng=rng)
         content += [step.action, *_array(step.estimate), f"{step.noise:.7g}", f"{step.change:.7g}"]
         content += [str(step.epsilon), str(stream.spent)]

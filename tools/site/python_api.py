@@ -49,6 +49,11 @@ PARTS: Mapping[str, Part] = {
         "What an analyst does; all of it is post-processing, and costs no privacy.",
         ("load", "Release", "Answer", "export", "evaluate"),
     ),
+    "audit": Part(
+        "Audit",
+        "Rerun the proof tests of a method, on simulated tables.",
+        ("audit", "dpublish.auditing.result"),
+    ),
     "extend": Part(
         "Write a method",
         "What a method of your own builds on.",

@@ -1,8 +1,8 @@
 """The command's entry: subcommands are imported when they are called, so that help is quick.
 
 Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
-read or written, 70 a fault of dpublish itself (set DPUBLISH_TRACEBACK to see where), 130
-interrupted by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP.
+read or written, 4 a check of an audit failed, 70 a fault of dpublish itself (set
+DPUBLISH_TRACEBACK to see where), 130 interrupted by Ctrl-C, 143 by SIGTERM and 129 by SIGHUP.
 """
 
 import os
@@ -85,6 +85,10 @@ COMMANDS = {
         "dpublish.cli.evaluate:evaluate_command",
         "Measure a release on true rows; NOT PRIVATE.",
     ),
+    "audit": (
+        "dpublish.cli.audit:audit_command",
+        "Rerun a method's proof tests on simulated tables.",
+    ),
     "experiment": (
         "dpublish.cli.experiment:experiment",
         "Compare methods on public data; NOT PRIVATE.",
@@ -127,7 +131,7 @@ def command(ctx: click.Context) -> None:
     Start with `dpublish demo`, or with `dpublish init TABLE` on a table of your own.
 
     Exit codes: 0 done, 1 the request is wrong, 2 the budget does not suffice, 3 a file cannot be
-    read or written, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+    read or written, 4 a check of an audit failed, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("always", LedgerExposed)

@@ -18,7 +18,7 @@ from dpublish.methods.bounds.grid import WIDEST, grid_points
 from dpublish.methods.bounds.kernels import PointCounts
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import plain_generator, seeded
-from test_replay import _replay_presence, runner
+from test_replay import _replay, runner
 
 WIDE = [-WIDEST, WIDEST]
 
@@ -186,12 +186,12 @@ class ClippedToTheValuesSeen(Bounds):
 def test_what_is_taken_from_the_rows_is_noticed(twin):
     method = twin(column="age")
     with pytest.raises(AssertionError):
-        _replay_presence(method, runner(method))
+        _replay(method, runner(method))
 
 
 def test_two_bounds_at_the_price_of_one_are_noticed(monkeypatch):
     method = Bounds(column="age", coverage="0.5")
-    _replay_presence(method, runner(method))
+    _replay(method, runner(method))
     monkeypatch.setitem(tail_bounds._RANGE, "both", 1)
     with pytest.raises(AssertionError):
-        _replay_presence(method, runner(method))
+        _replay(method, runner(method))

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from dpublish.auditing.worlds import and_last, people
 from dpublish.core.registry import make_method
 from dpublish.data.sources import open_table
 from dpublish.errors import DPublishError
@@ -14,7 +15,7 @@ from dpublish.privacy.budget import Budget
 from dpublish.randomness import seeded
 from method_examples import SCHEMA
 from replay import ROUNDING, Tape, path_loss, removal_loss, watch
-from test_replay import _and_last, _people, runner
+from test_replay import runner
 
 EPSILON = Fraction(3, 2)  # as in `runner`
 TARGET = "town"
@@ -29,7 +30,7 @@ BY_CLASS = {
 """Methods that fit one problem after the other; a record is in all of them."""
 AT_ONCE = {"functional": {}, "model": {"pool": 5}, "gupt": {"blocks": 3}}
 """Methods that publish one thing for all classes, which costs what it does for two."""
-PEOPLE = _people(120, 8)
+PEOPLE = people(120, 8)
 LAST = (
     {"age": 64, "sex": "Male", "height": 181.0, "town": "Nord"},
     {"age": 0, "sex": "Female", "height": 220.0, "town": "Atlantis"},
@@ -84,7 +85,7 @@ def test_the_account_of_one_against_the_rest_is_replayed(name, last):
     run = runner(method_of(name))
     played = Tape()
     seen = watch(partial(run, PEOPLE), played)
-    assert removal_loss(run, _and_last(PEOPLE, last), played, seen) <= float(EPSILON) + ROUNDING
+    assert removal_loss(run, and_last(PEOPLE, last), played, seen) <= float(EPSILON) + ROUNDING
 
 
 def unpaid_shares(task, budget):
@@ -120,7 +121,7 @@ def test_a_twin_that_charges_every_class_epsilon_is_caught_by_its_loss(monkeypat
         played, replayed = Tape(), Tape()
         seen = watch(partial(run, nothing), played)
         replayed = Tape(played)
-        assert watch(partial(run, _and_last(nothing, LAST[0])), replayed) == seen
+        assert watch(partial(run, and_last(nothing, LAST[0])), replayed) == seen
         return path_loss(played, replayed)
 
     honest = loss()

@@ -1,0 +1,1 @@
+"""Audits of installed methods: their proof tests, rerun on simulated tables."""
