@@ -589,7 +589,7 @@ def people(size=400):
         ("privpfc", {"target": "sex", "pool": 5, "rounds": 1}),
         ("kmeans", {"n_clusters": 2}),
         ("dpcopula", {"columns": ("age", "height"), "correlation": "kendall"}),
-        ("minimum", {"inner": "histogram columns=age,sex", **method_examples._RULE}),
+        ("minimum", {"inner": "histogram columns=age,sex", **method_examples.RULE}),
     ],
 )
 def test_a_release_that_samples_nothing_is_that_of_the_local_engine(
@@ -615,7 +615,7 @@ def test_top_values_of_units_are_those_of_the_local_engine(session, tmp_path):
     [
         ("gupt", {"target": "age", "model": "linear", "predictors": ("sex",), "blocks": 2}),
         ("dpcopula", {"columns": ("age", "height"), "correlation": "kendall", "sample": 50}),
-        ("sampling", {"inner": "histogram columns=town", **method_examples._RULE}),
+        ("sampling", {"inner": "histogram columns=town", **method_examples.RULE}),
     ],
 )
 def test_methods_that_sample_are_reproducible_from_a_seed(session, tmp_path, name, settings):
