@@ -13,13 +13,35 @@ from dpublish.plots.inline import dark_rules, inline
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _UNKNOWN = re.compile(r">(\\[^<]*|&)<")
 """What is left as it was written: a command that the converter does not know, an `&` outside."""
-_PRIME = re.compile(r"<msup><mi>([^<]*)</mi><mi>&#x02032;</mi></msup>")
-_LOW_PRIME = re.compile(
-    r"<msubsup><mi>([^<]*)</mi>((?:<mi>[^<]*</mi>|<mrow>(?:(?!</?mrow>).)*</mrow>))"
-    r"<mi>&#x02032;</mi></msubsup>"
+_TYPESET = (
+    # A prime is raised as it is; raised once more, it can hardly be seen.
+    (
+        re.compile(
+            r"<msubsup><mi>([^<]*)</mi>((?:<mi>[^<]*</mi>|<mrow>(?:(?!</?mrow>).)*</mrow>))"
+            r"<mi>(&#x0203[23];)</mi></msubsup>"
+        ),
+        r'<msub><mrow><mi>\1</mi><mo lspace="0" rspace="0">\3</mo></mrow>\2</msub>',
+    ),
+    (
+        re.compile(r"<msup><mi>([^<]*)</mi><mi>(&#x0203[23];)</mi></msup>"),
+        r'<mrow><mi>\1</mi><mo lspace="0" rspace="0">\2</mo></mrow>',
+    ),
+    # Browsers put wide spaces around slashes and names of functions.
+    (re.compile(r"<mo>&#x0002F;</mo>"), '<mo lspace="0" rspace="0">&#x0002F;</mo>'),
+    (
+        re.compile(r"<mo>(max|min|sup|det)</mo>(?=(?:</m[a-z]+>|<mrow>)*<mo s)"),
+        r'<mo lspace="0.167em" rspace="0">\1</mo>',
+    ),
+    (
+        re.compile(r"<mo>(max|min|sup|det)</mo>"),
+        r'<mo lspace="0.167em" rspace="0.167em">\1</mo>',
+    ),
 )
-_MARK = '<mo lspace="0" rspace="0">&#x02032;</mo>'
-"""A prime is raised as it is; raised once more, it can hardly be seen."""
+_BELOW = re.compile(
+    r"<msub>(<mo[^>]*>(?:max|min|sup)</mo>)"
+    r"((?:<mi>[^<]*</mi>|<mtext>[^<]*</mtext>|<mrow>(?:(?!</?mrow>).)*</mrow>))</msub>"
+)
+"""What a maximum is taken over, which stands below it in a displayed formula."""
 _PUNCTUATED = re.compile(r"(<math (?:(?!</math>).)*</math>[.,;:)]+)", re.DOTALL)
 _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)"[^>]*>')
 _STYLE = re.compile(r"<style>@media \(prefers-color-scheme: dark\).*?</style>", re.DOTALL)
@@ -42,8 +64,10 @@ def with_formulas(html: str) -> str:
         formula: str = convert(latex, display=display)
         if unknown := _UNKNOWN.search(formula):
             raise ValueError(f"{unknown[1]} is not understood in the formula {latex}")
-        formula = _LOW_PRIME.sub(rf"<msub><mrow><mi>\1</mi>{_MARK}</mrow>\2</msub>", formula)
-        formula = _PRIME.sub(rf"<mrow><mi>\1</mi>{_MARK}</mrow>", formula)
+        for pattern, instead in _TYPESET:
+            formula = pattern.sub(instead, formula)
+        if display == "block":
+            formula = _BELOW.sub(r"<munder>\1\2</munder>", formula)
         return formula if display == "inline" else f'<div class="formula">{formula}</div>'
 
     # A line does not begin with the comma after a formula.
