@@ -26,7 +26,7 @@ help:
 	@echo "make mutants   break the privacy of the code in many ways, one at a time: tests must fail"
 	@echo "make campaign  20 minutes of kills, faults, races, hostile folders and fuzzed inputs"
 	@echo "make bench     the speed benchmarks, but for 100 million rows (benchmarks/speed/large.py)"
-	@echo "make peers     install other packages beside ours, and compare synthetic rows (minutes)"
+	@echo "make peers     install other packages, and compare them on public tables (over an hour)"
 	@echo "make reproduce every figure and table of the research documents, short, with pages"
 	@echo "make pins      write the hashes of all pinned files into the requirements files"
 	@echo "make dist      build the wheel and the source archive, in ./dist"
@@ -79,7 +79,8 @@ bench: .venv/development
 	for script in $(filter-out benchmarks/speed/large.py,$(wildcard benchmarks/speed/*.py)); do PYTHONPATH=tests $(BIN)/python $$script || exit 1; done
 
 # In environments of their own: peers need other versions than we pin, and of each other.
-peers: .venv/development .venv-peers/dpmm/ready .venv-peers/opendp/ready
+PEERS := $(patsubst benchmarks/peers/requirements-%.txt,.venv-peers/%/ready,$(wildcard benchmarks/peers/requirements-*.txt))
+peers: .venv/development $(PEERS)
 	$(BIN)/python benchmarks/peers/compare.py
 
 .venv-peers/%/ready: benchmarks/peers/requirements-%.txt

@@ -1,10 +1,11 @@
 """Synthetic rows of OpenDP's MST and AIM: run by compare.py in the environment of OpenDP.
 
-Usage: python opendp_rows.py INPUT.npz OUTPUT.npz ALGORITHM EPSILON DELTA
+Usage: python opendp_rows.py INPUT.npz OUTPUT.npz
 
 The input holds the codes of a table (a row for each column) and the number of cells of each
-column; the output holds as many synthetic rows, and what they cost.  With DELTA = 0 the release
-is under pure ε, otherwise under the ρ of zero-concentrated privacy that implies (ε, δ).
+column, the algorithm, ε and δ; the output holds as many synthetic rows, and what they cost.
+With δ = 0 the release is under pure ε, otherwise under the ρ of zero-concentrated privacy that
+implies (ε, δ).
 """
 
 import math
@@ -68,13 +69,13 @@ def fill(codes, generator):
     return found
 
 
-def main(source, result, algorithm, epsilon, delta):
+def main(source, result):
     """Fit one model on codes, and write its rows."""
     dp.enable_features("contrib")
     stored = np.load(source, allow_pickle=False)
     codes, sizes = stored["codes"], stored["sizes"].tolist()
     table = {f"c{j:02}": (codes[j], sizes[j]) for j in range(len(sizes))}
-    epsilon, delta = float(epsilon), float(delta)
+    epsilon, delta = float(stored["epsilon"]), float(stored["delta"])
     loss = {"rho": concentrated(epsilon, delta)} if delta else {"epsilon": epsilon}
     start = time.process_time()
     (amount,) = loss.values()
@@ -82,7 +83,7 @@ def main(source, result, algorithm, epsilon, delta):
     kind = {
         "mst": dp.mbi.MST(measure_split=selection_share(half, len(sizes) - 1)),
         "aim": dp.mbi.AIM(queries=2),
-    }[algorithm]
+    }[str(stored["algorithm"])]
     drawn = draw(table, kind, loss)
     generator = np.random.Generator(np.random.PCG64())
     np.savez(

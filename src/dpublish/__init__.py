@@ -115,7 +115,13 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
+_MODULES = ("datasets", "errors", "testing")
+"""Modules that are found as attributes, too, without an import of their own."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dpublish.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'dpublish' has no attribute {name!r}")
     found = getattr(import_module(_HOME[name]), name)
