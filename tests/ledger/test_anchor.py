@@ -2,18 +2,21 @@
 
 import os
 import shutil
+import stat
 import time
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
 from dpublish.errors import InvalidParameter, LedgerTampered, LedgerUnavailable
-from dpublish.ledger.anchor import Anchor
+from dpublish.ledger import anchor as anchor_module
+from dpublish.ledger.anchor import Anchor, _sync_folder
 from dpublish.ledger.chain import Head
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
-from ledger.ledger_forgery import edit_body, read, reseal, verify, write
+from ledger.ledger_forgery import edit_body, read, reseal, tamper, verify, write
 from ledger.ledger_script import start_script
 
 KINDS = ("prepared", "committed")
@@ -290,6 +293,35 @@ def test_an_anchor_that_fails_before_the_commit_debits_nothing(books, monkeypatc
     assert read(books) == before
 
 
+def test_an_anchor_on_a_full_disk_refuses_the_grant_and_mends_itself(books, anchor, monkeypatch):
+    before, write_all = read(books), os.write
+    with Ledger(books) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", lambda file, text: write_all(file, text[: len(text) // 2]))
+            with pytest.raises(LedgerUnavailable, match=r"written: the disk is full"):
+                grant(ledger)
+        assert read(books) == before
+        assert anchor.read_text()[-1] != "\n"  # half of a line
+        grant(ledger)
+        assert ledger.verify().is_intact
+    cut(books)
+    assert "entry 6 is gone" in verify(books).problems[0]
+
+
+def test_an_anchor_is_made_on_a_system_whose_folders_cannot_be_opened(tmp_path, monkeypatch):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(is_folder(file)) or sync(file))
+    _sync_folder(tmp_path)
+    assert synced == [True]
+    monkeypatch.setattr(anchor_module, "os", SimpleNamespace(name="nt"))  # has no os.open
+    _sync_folder(tmp_path)
+    assert synced == [True]
+
+
+def is_folder(file):
+    return stat.S_ISDIR(os.fstat(file).st_mode)
+
+
 def test_an_anchor_that_fails_after_the_commit_hands_out_nothing_and_says_what_stands(
     books, monkeypatch
 ):
@@ -306,9 +338,13 @@ def test_an_anchor_that_fails_after_the_commit_hands_out_nothing_and_says_what_s
     assert verify(books).is_intact
 
 
+def set_back(anchor):
+    """Put an old version of the anchor back, of when the ledger had two entries."""
+    anchor.write_text("".join(anchor.read_text().splitlines(keepends=True)[:4]))
+
+
 def test_an_anchor_that_was_set_back_is_noticed(books, anchor):
-    lines = anchor.read_text().splitlines(keepends=True)
-    anchor.write_text("".join(lines[:4]))
+    set_back(anchor)
     assert "ends at entry 2, and the ledger at entry 5" in verify(books).problems[0]
     with Ledger(books) as ledger, pytest.raises(LedgerTampered, match="ends at entry 2"):
         grant(ledger)
@@ -360,6 +396,64 @@ def test_a_ledger_cut_back_to_before_its_anchor_was_set_shows_where_the_anchor_i
     cut(path, 2)
     assert verify(path).is_intact  # it has forgotten that it had one
     assert "entries 3 to 4 are gone" in verify(path, anchor_file=anchor).problems[0]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_anchor_in_order_is_exchanged_and_never_declared_lost(books, anchor, tmp_path, lost):
+    known = anchor.read_text()
+    with Ledger(books) as ledger:
+        ledger.set_anchor(tmp_path / "new", lost=lost)
+        assert ledger.anchor == tmp_path / "new"
+        grant(ledger)
+        assert ledger.anchor_warnings() == ()
+        assert ledger.verify().is_intact
+    assert read(books)[5].content().lost is False
+    assert anchor.read_text() == known
+    assert "committed 7" in (tmp_path / "new").read_text()
+
+
+def test_an_anchor_that_was_set_back_is_exchanged_by_the_owners_word_only(books, anchor, tmp_path):
+    set_back(anchor)
+    with Ledger(books) as ledger:
+        with pytest.raises(LedgerTampered, match=r"ends at entry 2.*--lost") as caught:
+            ledger.set_anchor(tmp_path / "new")
+        assert not hasattr(caught.value, "__notes__")  # it says already what can be done
+        assert ledger.anchor == anchor
+        ledger.set_anchor(tmp_path / "new", lost=True)
+        grant(ledger)
+        (told,) = ledger.anchor_warnings()
+        assert told.startswith("by entry 6 the anchor until then was declared lost")
+        assert told in ledger.verify().warnings
+
+
+def test_a_declaration_of_loss_that_was_edited_is_reported_and_not_repeated(books, anchor):
+    anchor.unlink()
+    with Ledger(books) as ledger:
+        ledger.set_anchor(anchor.with_name("new"), lost=True)
+        grant(ledger)
+    tamper(books, "UPDATE entries SET body = replace(body, 'true', 'false') WHERE kind = 'anchor'")
+    found = verify(books)
+    assert "entry 6: it was edited: its hash does not fit" in found.problems
+    assert not [text for text in found.warnings if "declared lost" in text]
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda books, anchor: anchor.unlink(), "cannot be read: No such file"),
+        (lambda books, anchor: set_back(anchor), "ends at entry 2, and the ledger at entry 5"),
+        (lambda books, anchor: cut(books), "entry 5 is gone"),
+    ],
+)
+def test_whoever_is_shown_a_ledger_is_told_what_its_anchor_says(books, anchor, harm, told):
+    with Ledger(books) as ledger:
+        assert ledger.anchor_warnings() == ()
+    harm(books, anchor)
+    with Ledger(books) as ledger:
+        (warning,) = ledger.anchor_warnings()
+        assert ledger.status("census").spent >= Fraction(2, 10)  # it is shown all the same
+    assert told in warning
+    assert warning.endswith("; what is shown may leave out what was spent")
 
 
 def test_no_other_anchor_hides_what_the_old_one_misses(books, tmp_path):

@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
-from dpublish.errors import LedgerTampered
+from dpublish.errors import GrantPublished, InvalidParameter, LedgerTampered
+from dpublish.ledger.history import history_of
 from dpublish.ledger.ledger import Ledger
+from dpublish.privacy.budget import Grant
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from ledger.ledger_backends import clone
@@ -181,3 +184,126 @@ def test_a_datasets_last_entry_with_a_fitting_hash_of_its_own_is_still_noticed(p
     tamper(path, "UPDATE entries SET body = ?, hash = ? WHERE number = 6", values=values)
     with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="entry 6 was edited"):
         ledger.grant("clinic", epsilon="0.1", purpose="p", hides=AddRemoveRecord(), rng=secure())
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda last: edit_body(last, cap="1e9"),
+        lambda last: replace(last, kind="continue", body='{"source": "books.db", "salt": ""}'),
+    ],
+)
+def test_a_last_entry_that_does_not_say_how_its_dataset_stands_pays_for_nothing(path, forge):
+    entries = read(path)
+    write(path, reseal([*entries[:-1], forge(entries[-1])]))
+    with Ledger(path) as ledger:
+        for act in (grant, lambda each: each.status("census"), lambda each: each.history("census")):
+            with pytest.raises(LedgerTampered, match="entry 8 cannot be read"):
+                act(ledger)
+
+
+def test_an_entry_that_no_program_writes_is_not_passed_over_in_search_of_an_anchor(path):
+    entries = read(path)
+    forged = replace(entries[-1], kind="anchor", dataset="", body="{}")
+    write(path, reseal([*entries, forged]))
+    with Ledger(path) as ledger:
+        with pytest.raises(LedgerTampered, match="entry 9 was edited"):
+            grant(ledger)
+        with pytest.raises(LedgerTampered, match="entry 9 was edited"):
+            _ = ledger.anchor
+    assert any("entry 9: its contents cannot be read" in text for text in verify(path).problems)
+
+
+def test_no_history_is_told_that_does_not_add_up(path):
+    entries = read(path)
+    entries[2] = edit_body(entries[2], epsilon="0.1")
+    write(path, reseal(entries))
+    with Ledger(path) as ledger:
+        for tell in (ledger.history, ledger.status):
+            with pytest.raises(LedgerTampered, match="entry 3: its totals are not what"):
+                tell("census")
+        assert [event.kind for event in ledger.history("clinic")] == ["add", "grant"]
+
+
+def test_a_history_is_that_of_the_dataset_alone(path):
+    entries = [entry for entry in read(path) if entry.dataset != "census"]
+    assert [entry.kind for entry in entries] == ["create", "add", "grant"]
+    told = history_of(entries)
+    assert [(event.entry, event.kind) for event in told] == [(5, "add"), (6, "grant")]
+    with Ledger(path) as ledger:
+        assert told == ledger.history("clinic")
+
+
+# A text that says a thing twice is read by what it means, not by what can be found in it.
+
+
+def say_twice(entry, said, again):
+    assert entry.body.count(said) == 1
+    return replace(entry, body=entry.body.replace(said, f"{said},{again}"))
+
+
+def test_a_publication_is_that_of_the_grant_that_its_content_names(path):
+    entries = read(path)
+    with Ledger(path) as ledger:
+        paid = Grant("census", 3, entries[2].hash)
+        assert ledger.grant_status(paid).release_id == "id"
+    entries[3] = say_twice(entries[3], '"grant":3', '"grant":6')
+    write(path, reseal(entries))
+    with Ledger(path) as ledger:
+        assert ledger.grant_status(paid).release_id is None
+    assert any("entry 6 is no grant of this dataset" in text for text in verify(path).problems)
+
+
+def test_a_grant_that_is_asked_for_once_is_the_one_whose_content_has_the_purpose(path):
+    with Ledger(path) as ledger, pytest.raises(GrantPublished):
+        grant(ledger, epsilon="0.4", purpose="ages", once=True)
+    entries = read(path)
+    entries[2] = say_twice(entries[2], '"purpose":"ages"', '"purpose":"wards"')
+    write(path, reseal(entries))
+    with Ledger(path) as ledger:
+        made = grant(ledger, epsilon="0.4", purpose="ages", once=True).grant
+        assert (made.entry, ledger.status("census").spent) == (9, Fraction(9, 10))
+
+
+# What is missing
+
+
+def test_no_anchor_is_made_for_a_ledger_whose_first_entry_is_gone(path, tmp_path):
+    tamper(path, "DELETE FROM entries WHERE number = 1")
+    with Ledger(path) as ledger, pytest.raises(LedgerTampered, match="its first entry is gone"):
+        ledger.set_anchor(tmp_path / "anchor")
+    assert not (tmp_path / "anchor").exists()
+
+
+def test_a_ledger_without_entries_has_no_last_one(path):
+    tamper(path, "DELETE FROM entries")
+    with Ledger(path) as ledger:
+        with ledger._store.reading(), pytest.raises(LedgerTampered, match="its entries are gone"):
+            ledger._last_entry()
+        with pytest.raises(LedgerTampered, match="its last entry was edited or removed"):
+            grant(ledger)
+
+
+def test_a_dataset_that_is_listed_and_has_no_entry_is_not_taken_for_a_new_one(path, monkeypatch):
+    with Ledger(path) as ledger:
+        last_entry = ledger._store.last_entry
+        monkeypatch.setattr(  # as where an index leaves rows out
+            ledger._store, "last_entry", lambda of=None: None if of == "census" else last_entry(of)
+        )
+        for act in (grant, lambda each: each.status("census")):
+            with pytest.raises(LedgerTampered, match="the entries of 'census' are not where they"):
+                act(ledger)
+        assert ledger.status("clinic").spent == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "head", ["", "abc", "0" * 63, "0" * 65, "A" * 64, "g" * 64, "0" * 64 + "\n"]
+)
+def test_a_noted_head_that_is_no_hash_is_refused_and_not_compared(path, head):
+    with pytest.raises(InvalidParameter, match="is not a hash: give the 64 characters"):
+        verify(path, expected_head=head)
+
+
+def grant(ledger, **changes):
+    asked = {"epsilon": "0.1", "purpose": "p", "hides": AddRemoveRecord(), "rng": secure()}
+    return ledger.grant("census", **asked | changes)

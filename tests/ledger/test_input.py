@@ -5,7 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpublish.errors import BudgetExhausted, InvalidParameter, LedgerTampered, LedgerUnavailable
+from dpublish.errors import (
+    BudgetExhausted,
+    InvalidParameter,
+    InvalidType,
+    LedgerTampered,
+    LedgerUnavailable,
+)
 from dpublish.ledger.chain import Added
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.budget import Grant
@@ -225,3 +231,11 @@ def test_a_secure_source_cannot_be_given_other_words():
     with pytest.raises(AttributeError):
         source.words = seeded(1).words
     assert is_secure(source)
+
+
+@pytest.mark.parametrize(
+    ("location", "told"), [(None, "None"), (5, "type int"), (b"books.db", "type bytes")]
+)
+def test_a_ledger_has_a_path_or_an_address(location, told):
+    with pytest.raises(InvalidType, match=f'a ledger is a file, such as "books.db".*{told}$'):
+        Ledger(location)

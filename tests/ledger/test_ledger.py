@@ -1,3 +1,4 @@
+import copy
 import json
 import sqlite3
 from dataclasses import replace
@@ -33,6 +34,13 @@ def grant(ledger, epsilon="0.3", dataset="census", **changes):
         "rng": secure(),
     } | changes
     return ledger.grant(dataset, **asked)
+
+
+def test_whatever_copies_what_holds_a_ledger_keeps_the_one_account(ledger):
+    (copied,) = copy.deepcopy([ledger])
+    assert copied is ledger
+    grant(copied, "0.7")
+    assert ledger.status("census").left == Fraction(3, 10)
 
 
 # Granting

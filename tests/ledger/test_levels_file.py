@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dpublish.errors import InvalidParameter
+from dpublish.ledger.chain import write_notion
 from dpublish.ledger.ledger import Ledger
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
@@ -82,6 +83,14 @@ FORGERIES = {  # entries: 0 create, 1 add, 2 grant by level, 3 ordinary grant, 4
     "a grant of other levels": (
         edit(2, amounts=[["0.1", "0.05"], ["1", "0.5"]]),
         "debits other levels than its release has",
+    ),
+    "a grant of levels that the dataset does not have": (
+        edit(
+            2,
+            amounts=[["0.02", "0.01"], ["1", "0.5"]],
+            hides=write_notion(personal(("0.02", "1"))),
+        ),
+        "debits levels that 'survey' does not have",
     ),
     "an ordinary grant that no one vouched for": (
         edit(3, all_have_levels=False),

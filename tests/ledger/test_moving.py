@@ -1,9 +1,11 @@
 """A ledger is moved whole, and never grants in two locations, whenever the move is killed."""
 
+import errno
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,13 +15,14 @@ from dpublish.ledger import chain
 from dpublish.ledger.anchor import Anchor
 from dpublish.ledger.chain import MOVED_FORMAT
 from dpublish.ledger.ledger import Ledger
-from dpublish.ledger.opening import Draft, open_store
+from dpublish.ledger.opening import Draft, drafting, open_store
 from dpublish.ledger.postgres_store import PostgresDraft
 from dpublish.ledger.sqlite_store import SqliteDraft
+from dpublish.ledger.store import note_continued
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from dpublish.storage.address import is_address
-from ledger.ledger_forgery import KINDS, make_honest, read, reseal, verify, write
+from ledger.ledger_forgery import KINDS, make_honest, read, reseal, tamper, verify, write
 
 DIRECTIONS = ["file to server", "server to file", "file to file", "server to server"]
 
@@ -267,6 +270,139 @@ def test_a_target_that_is_gone_is_never_made_a_second_time(ways, is_killed, monk
     assert not can_grant(source)
     refused = LedgerTampered if is_address(target) else BudgetExhausted  # for a renamed schema
     assert not can_grant(aside, refused)
+
+
+@pytest.fixture
+def halted(tmp_path, monkeypatch):
+    """A ledger that was closed for a move, which was interrupted before the target was made."""
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    make_honest(source)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_continue_in", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            move(source, target)
+    assert not target.exists()
+    return source, target
+
+
+def test_a_target_that_another_ledger_has_taken_meanwhile_is_left_alone(halted):
+    source, target = halted
+    Ledger.create(target).close()
+    other = read(target)
+    with pytest.raises(LedgerUnavailable, match="exists already") as caught:
+        move(source, target)
+    assert caught.value.__notes__ == [f"{source} is closed by now: repeat the command"]
+    assert read(target) == other
+    target.unlink()
+    move(source, target)
+    assert can_grant(target)
+
+
+def test_a_target_that_fails_when_the_ledger_is_closed_is_made_by_the_next_call(
+    tmp_path, monkeypatch
+):
+    def fail(self, entries):
+        raise LedgerUnavailable("the ledger cannot be created: the disk is full")
+
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    make_honest(source)
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteDraft, "fill", fail)
+        with pytest.raises(LedgerUnavailable, match="disk is full") as caught:
+            move(source, target)
+    assert caught.value.__notes__ == [f"{source} is closed by now: repeat the command"]
+    assert not can_grant(source)
+    move(source, target)
+    assert can_grant(target)
+
+
+def test_of_two_that_repeat_a_move_at_once_only_one_makes_the_target(halted, monkeypatch):
+    source, target = halted
+
+    @contextmanager
+    def overtaken(*arguments, **settings):
+        with drafting(*arguments, **settings) as draft:
+            monkeypatch.undo()
+            move(source, target)  # the other one is faster
+            grant(target, "1")
+            set_aside(target)  # and the ledger has gone on from there, too
+            yield draft
+
+    monkeypatch.setattr("dpublish.ledger.ledger.drafting", overtaken)
+    with pytest.raises(LedgerUnavailable, match="another process has made that ledger meanwhile"):
+        move(source, target)
+    assert not target.exists()  # a second one would have the budget again
+
+
+def test_a_move_that_is_not_noted_is_not_called_done(tmp_path, monkeypatch):
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    make_honest(source)
+    with monkeypatch.context() as patch:
+        patch.setattr("dpublish.ledger.ledger.note_continued", lambda store: None)
+        with pytest.raises(LedgerUnavailable, match="could not note that it goes on elsewhere"):
+            move(source, target)
+    move(source, target)
+    assert can_grant(target)
+    assert not can_grant(source)
+
+
+def test_a_ledger_that_goes_on_elsewhere_is_noted_once_and_an_open_one_never(tmp_path):
+    source = tmp_path / "old.db"
+    make_honest(source)
+    noted = []
+    for _ in range(2):
+        with closing(open_store(source, 5)) as store, store.writing():
+            before = store.fingerprints()
+            note_continued(store)
+            noted.append(store.fingerprints() == before)
+        move(source, tmp_path / "new.db")
+    assert noted == [True, True]
+    assert verify(source).is_intact
+
+
+def test_an_edited_move_is_reported_and_not_repeated(tmp_path):
+    source = tmp_path / "old.db"
+    make_honest(source)
+    move(source, tmp_path / "new.db")
+    tamper(source, "UPDATE entries SET body = replace(body, 'new.db', 'own.db') WHERE number = 9")
+    found = verify(source)
+    assert "entry 9: it was edited: its hash does not fit" in found.problems
+    assert not [text for text in found.warnings if "moved to" in text]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (FileExistsError(errno.EEXIST, "File exists"), "exists already; a ledger is never replac"),
+        (PermissionError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    ],
+)
+def test_a_target_that_cannot_be_named_leaves_nothing_behind(halted, monkeypatch, error, told):
+    def refuse(draft, path):
+        assert Path(draft).exists()
+        raise error
+
+    source, target = halted
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", refuse)
+        with pytest.raises(LedgerUnavailable, match=told):
+            move(source, target)
+    assert [path.name for path in sorted(target.parent.iterdir())] == ["old.db"]
+    move(source, target)
+    assert can_grant(target)
+
+
+def test_a_target_that_appears_at_the_last_moment_is_not_replaced(tmp_path):
+    source, target = tmp_path / "old.db", tmp_path / "new.db"
+    make_honest(source)
+    with closing(open_store(source, 5)) as store:
+        copied = [(entry, None) for entry in store.entries()]
+    draft = SqliteDraft(target)
+    target.write_text("mine")
+    with pytest.raises(LedgerUnavailable, match="exists already; a ledger is never replaced"):
+        draft.fill(copied)
+    assert target.read_text() == "mine"
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["new.db", "old.db"]
 
 
 def test_a_target_is_known_by_all_of_its_address(tmp_path, postgres_server):

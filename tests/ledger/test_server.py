@@ -18,13 +18,14 @@ from dpublish.errors import (
 )
 from dpublish.ledger.chain import DESCRIBED_FORMAT
 from dpublish.ledger.ledger import Ledger
+from dpublish.ledger.opening import open_store
 from dpublish.ledger.postgres_store import _FUNCTIONS, _TRIGGERS, PostgresStore
 from dpublish.privacy.neighbors import AddRemoveRecord
 from dpublish.randomness import secure
 from dpublish.storage import postgres
 from dpublish.storage.address import read_address
 from ledger.ledger_backends import servers_only
-from ledger.ledger_forgery import make_honest, read, verify, write
+from ledger.ledger_forgery import make_honest, read, tamper, verify, write
 from postgres_proxy import AFTER, BEFORE, LATE, proxied
 
 # Many tests grant as the owner, where others are writers, too; one of them is about that.
@@ -254,6 +255,21 @@ def test_an_owner_who_grants_where_others_are_writers_is_told(books):
         grant(ledger)
 
 
+def test_whoever_may_write_every_table_of_the_server_is_told(books):
+    told = (
+        f"{STRANGER} may write every table of the server: REVOKE pg_write_all_data FROM {STRANGER}"
+    )
+    assert verify(books).warnings == ()
+    sql(books, f"GRANT pg_write_all_data TO {STRANGER}")
+    try:
+        assert verify(books).warnings == (told,)
+        with Ledger(as_role(books, WRITER)) as ledger, pytest.warns(LedgerExposed, match=told):
+            grant(ledger)
+    finally:
+        sql(books, f"REVOKE pg_write_all_data FROM {STRANGER}")
+    assert verify(books).warnings == ()
+
+
 # Tampering with the schema
 
 CHANGES = {
@@ -374,6 +390,40 @@ def test_an_open_ledger_notices_that_it_was_set_back(books):
         Ledger.create(books).close()
         with pytest.raises(LedgerTampered, match="entries that were there are gone"):
             ledger.add("census", cap="1")
+
+
+def test_an_index_that_leaves_an_entry_out_is_found_and_all_rows_are_read(books):
+    with Ledger(books) as ledger:
+        grant(ledger)
+    entries = read(books)
+    switch = "UPDATE pg_index SET indisready = {} WHERE indexrelid = 'entries_pkey'::regclass"
+    tamper(
+        books,
+        "CREATE TEMPORARY TABLE kept AS SELECT * FROM entries WHERE number = 4",
+        "DELETE FROM entries WHERE number = 4",
+        switch.format("false"),
+        "INSERT INTO entries SELECT * FROM kept",
+        switch.format("true"),
+    )
+    found = verify(books)
+    assert found.problems == ("the index of 'entries' leaves rows out, or has others",)
+    assert (found.entries, found.head) == (4, entries[-1].hash)
+    sql(books, "REINDEX INDEX entries_pkey")
+    assert verify(books).is_intact
+
+
+def test_the_catalog_is_read_once_within_a_transaction_and_again_in_the_next(books):
+    store = open_store(books, 5)
+    asked, read_catalog = [], store.catalog_rows
+    store.catalog_rows = lambda *query: asked.append(query) or read_catalog(*query)
+    with store.reading():
+        assert store.changed_parts() == store.changed_parts() == set()
+        assert len(asked) == 1
+    sql(books, "ALTER TABLE entries DISABLE TRIGGER entry_stays")
+    with store.reading():
+        assert store.changed_parts() == {"entry_stays"}
+    store.close()
+    assert len(asked) == 2
 
 
 # Lost connections
@@ -507,6 +557,17 @@ def test_a_grant_that_cannot_be_looked_up_hands_out_nothing_and_says_how_to_find
             grant(ledger)
         proxy.stays_away = False
         assert ledger.status("census").spent == Fraction(2, 10)  # debited, and never handed out
+
+
+@pytest.mark.parametrize("moment", [BEFORE, AFTER])
+def test_a_lost_answer_to_what_wrote_nothing_is_no_obstacle(postgres_server, books, moment):
+    with proxied(postgres_server.port) as proxy, Ledger(through(proxy, books)) as ledger:
+        first = grant(ledger, purpose="start 1", once=True)
+        proxy.cut_at = moment
+        again = grant(ledger, purpose="start 1", once=True)  # looked up, and not debited again
+        assert proxy.cut_at is None
+        assert again.grant == first.grant
+        assert ledger.status("census").spent == Fraction(2, 10)
 
 
 def test_a_twin_that_tries_again_without_looking_debits_twice(postgres_server, books):

@@ -16,6 +16,7 @@ from dpublish.mechanisms.genetic_search import (
     breed,
     count_rounds,
     draw_uniform,
+    predict_rounds,
     search,
 )
 from dpublish.privacy.budget import Budget
@@ -205,6 +206,35 @@ def test_one_coordinate_needs_no_cut(rng):
 )  # fmt: skip
 def test_rounds_follow_the_noisy_size_within_limits(records, epsilon, parents, rounds):
     assert count_rounds(records, Fraction(epsilon), parents) == rounds
+
+
+@pytest.mark.parametrize(
+    ("records", "epsilon", "parents", "rounds"),
+    [(0, 1, 1, 8), (8_000, 1, 1, 10), (8_001, 1, 1, 10.00125), (80_000, Fraction(1, 2), 4, 12.5),
+     (10**9, 1, 1, 500)],
+)  # fmt: skip
+def test_predicted_rounds_are_those_that_are_run_before_they_are_rounded_up(
+    records, epsilon, parents, rounds
+):
+    assert predict_rounds(records, epsilon, parents) == pytest.approx(rounds, rel=1e-12)
+    run = count_rounds(records, Fraction(epsilon), parents)
+    assert run - 1 < predict_rounds(records, epsilon, parents) <= run
+    more = predict_rounds(records, float(epsilon), parents, per_round=400)
+    assert more == min(2 * rounds if rounds > 8 else 8, 500)
+
+
+def test_one_round_alone_chooses_from_the_first_generation(rng):
+    budget, scored = Budget.seeded("0.7"), []
+
+    def score(generation):
+        scored.append(generation.tolist())
+        return Scores(10**6 * losses(generation, [2]), 1)  # the best one is chosen for certain
+
+    plan = Breeding(bound=BOUND, rounds=1, population=3)
+    found = search(score, FIRST, plan, budget=budget, rng=rng, watcher=pytest.fail)
+    assert (found.tolist(), scored) == ([2], [FIRST.tolist()])
+    assert [share.epsilon for share in budget.account()] == [Fraction("0.7")]
+    assert budget.account()[0].is_used
 
 
 def test_the_first_generation_is_uniform(rng):

@@ -1,4 +1,5 @@
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpublish.errors import BudgetAlreadyUsed, InvalidParameter
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit
+from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, PersonalRecord, ReplaceRecord
 
 GRANT = Grant("shop", 3, "f" * 64, "2026-01-01T00:00:00+00:00")
 UNIT = AddRemoveUnit("basket")
@@ -110,6 +111,42 @@ def test_an_inner_release_may_hide_another_change_and_never_pays_by_level():
     assert kept.at_most(kept.epsilon).hides == UNIT
     inner = other.at_most(other.epsilon, hides=AddRemoveRecord())
     assert (inner.hides, inner.levels) == (AddRemoveRecord(), None)
+
+
+def test_whatever_is_made_of_a_budget_is_a_part_and_the_whole_is_none():
+    whole, sampled, rows = (
+        Budget.granted("1", grant=GRANT, hides=hides) for hides in (UNIT, AddRemoveRecord(), UNIT)
+    )
+    assert [whole.is_part, Budget.seeded("1").is_part] == [False, False]
+    one, other = whole.split(one=1, other=1).values()
+    derived = [one.at_most(one.epsilon), sampled.amplified(Fraction(1, 2)), rows.for_rows(1)]
+    assert all(part.is_part for part in (one, other, *derived))
+
+
+@pytest.mark.parametrize("most", [1, 4, 7])
+def test_rows_of_a_unit_get_an_equal_share_of_the_budget_and_of_every_level(most):
+    levels = ((Fraction(1, 2), Fraction(1, 3)), (Fraction(1), Fraction(1)))
+    hides = PersonalRecord("own", ("0.5", "1"), "levels", unit="basket")
+    whole = Budget.granted("1", "ages", grant=GRANT, hides=hides, levels=levels)
+    row = PersonalRecord("own", ("0.5", "1"), "levels")
+    inner = whole.for_rows(most, hides=row)
+    assert (inner.epsilon, inner.hides, inner.purpose) == (Fraction(1, most), row, "ages")
+    assert inner.levels == tuple((level, amount / most) for level, amount in levels)
+    assert whole.is_used
+    plain = Budget.granted("1", grant=GRANT, hides=UNIT).for_rows(most)
+    assert (plain.epsilon, plain.hides, plain.levels) == (
+        Fraction(1, most),
+        AddRemoveRecord(),
+        None,
+    )
+
+
+@pytest.mark.parametrize("hides", [AddRemoveRecord(), ReplaceRecord()])
+def test_rows_pay_for_nothing_where_no_unit_is_hidden(hides):
+    budget = Budget.granted("1", grant=GRANT, hides=hides)
+    with pytest.raises(InvalidParameter, match=f"do not make up {hides.brief()}$"):
+        budget.for_rows(2)
+    assert not budget.is_used
 
 
 RATES = [Fraction(1, 1000), Fraction(1, 7), Fraction(1, 2), Fraction(1)]
@@ -240,6 +277,18 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), budget.spend())
 def test_a_budget_does_not_open_in_another_process():
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["7", "1"]
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_nothing_opens_a_budget_that_belongs_to_another_process(opener, monkeypatch):
+    budget, here = Budget.seeded(1, "ages"), os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: here + 1)  # as a child sees it
+        with pytest.raises(BudgetAlreadyUsed, match="'ages' belongs to another process"):
+            OPENERS[opener](budget)
+    assert not budget.is_used
+    assert budget.account() == [budget]
+    OPENERS[opener](budget)  # where it was made it is whole
 
 
 @pytest.mark.parametrize(

@@ -151,3 +151,14 @@ def test_levels_that_pay_differently_are_bounded_by_the_most():
 
 def test_an_epsilon_that_is_no_short_decimal_is_marked_as_rounded():
     assert "with ε ≈0.3333:" in two_sentences(Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "told"),
+    [("0.5", "1.65"), ("9", "8,110"), ("20", "4.86 × 10^8"), ("50", "5.19 × 10^21")],
+)
+def test_a_large_factor_is_told_by_its_power_of_ten_and_rounded_up(epsilon, told):
+    assert tell_factor(Fraction(epsilon)) == told
+    shown = Fraction(told.partition(" ")[0].replace(",", ""))
+    shown *= 10 ** int(told.partition("^")[2] or 0)
+    assert exp(float(Fraction(epsilon))) <= shown

@@ -10,6 +10,8 @@ from dpublish.privacy.neighbors import (
     ReplaceRecord,
     UserInWindow,
     from_dict,
+    hides_units,
+    plural,
     to_dict,
 )
 
@@ -98,3 +100,52 @@ def test_a_notion_of_a_later_version_is_refused(plain):
 def test_what_is_hidden_cannot_be_changed_afterward():
     with pytest.raises(AttributeError):
         ALL[3].window = 30
+
+
+@pytest.mark.parametrize("noun", ["", "  ", "two\nlines", "bell\a", None, 7])
+def test_what_cannot_stand_in_a_sentence_is_no_name_of_a_unit(noun):
+    for make in (lambda: AddRemoveUnit("id", noun), lambda: UserInWindow("id", 3, noun)):
+        with pytest.raises(InvalidParameter, match="must be a word, such as person or basket"):
+            make()
+
+
+@pytest.mark.parametrize("column", [None, 3, ("pref",)])
+def test_the_column_of_levels_has_a_name(column):
+    with pytest.raises(InvalidParameter, match="preference column must be named"):
+        PersonalRecord(column, ("1",), "levels")
+
+
+def test_only_notions_of_a_unit_for_all_time_hide_all_its_rows_at_once():
+    told = [hides_units(notion) for notion in ALL]
+    assert told == [False, False, True, False, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("notion", "told"),
+    [
+        (PersonalRecord("own", ("1",), "levels"), "the level that column 'own' gives it"),
+        (
+            PersonalRecord("own", ("1",), "levels", rule="own >= 3"),
+            "the level that the rule 'own >= 3' of column 'own' gives it",
+        ),
+    ],
+)
+def test_a_level_is_told_with_what_gives_it(notion, told):
+    assert notion.brief() == f"one record, at {told} (mode levels)"
+
+
+@pytest.mark.parametrize(
+    ("noun", "several"),
+    [
+        ("person", "people"),
+        ("household", "households"),
+        ("family", "families"),
+        ("journey", "journeys"),
+        ("class", "classes"),
+        ("box", "boxes"),
+        ("branch", "branches"),
+        ("dish", "dishes"),
+    ],
+)
+def test_a_noun_is_written_for_several(noun, several):
+    assert plural(noun) == several

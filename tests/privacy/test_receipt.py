@@ -2,8 +2,9 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +12,24 @@ from hypothesis import strategies as st
 
 from dpublish.errors import CorruptRelease, InvalidParameter
 from dpublish.ledger.ledger import Ledger
+from dpublish.privacy import receipt as receipts
 from dpublish.privacy.budget import Budget, Grant
-from dpublish.privacy.neighbors import AddRemoveRecord, AddRemoveUnit, UserInWindow
-from dpublish.privacy.receipt import SEEDED, UNACCOUNTED, Receipt, refuse_seeded_grant
+from dpublish.privacy.neighbors import (
+    AddRemoveRecord,
+    AddRemoveUnit,
+    PersonalRecord,
+    ReplaceRecord,
+    UserInWindow,
+)
+from dpublish.privacy.receipt import (
+    SEEDED,
+    UNACCOUNTED,
+    Receipt,
+    json_schema,
+    refuse_other_notion,
+    refuse_part,
+    refuse_seeded_grant,
+)
 from dpublish.randomness import secure, seeded
 
 GRANT = Grant("census", 3, "f" * 64)
@@ -165,9 +181,9 @@ def test_shares_of_any_length_survive_a_file():
 
 
 def test_settings_are_kept_as_a_file_would_give_them_back():
-    given_settings = {"levels": (1, 2), "share": Fraction(1, 4), "nested": {"a": (None, True)}}
+    given_settings = {"levels": (1, 2), "share": Fraction(1, 4), "nested": {"a": (None, 0.1)}}
     receipt = issue(settings=given_settings)
-    assert receipt.settings == {"levels": [1, 2], "share": "0.25", "nested": {"a": [None, True]}}
+    assert receipt.settings == {"levels": [1, 2], "share": "0.25", "nested": {"a": [None, 0.1]}}
     given_settings["nested"]["a"] = "changed later"
     assert round_trip(receipt) == receipt
 
@@ -238,3 +254,137 @@ def test_a_receipt_anchors_the_ledger_and_shows_no_fingerprint(tmp_path):
         assert ledger.verify(anchors=[receipt.anchor]).is_intact
         assert not ledger.verify(anchors=[(receipt.ledger_entry, "0" * 64)]).is_intact
     assert "of-the-rows" not in json.dumps(receipt.to_dict())
+
+
+# Parts of a grant, and other notions than it was granted for
+
+
+def test_a_part_of_a_grant_does_not_pay_for_a_release_of_its_own():
+    whole = Budget.granted("1", grant=GRANT)
+    refuse_part(whole)
+    with pytest.raises(InvalidParameter, match=r"part of a grant.* grant one for this release"):
+        refuse_part(whole.split(only=1)["only"])
+    refuse_part(Budget.seeded("1").split(only=1)["only"])  # no ledger records that one
+
+
+@pytest.mark.parametrize(
+    ("granted", "hidden"),
+    [
+        (AddRemoveUnit("person"), AddRemoveRecord()),
+        (AddRemoveRecord(), ReplaceRecord()),
+        (AddRemoveUnit("person"), AddRemoveUnit("basket")),
+        (UserInWindow("person", 3), UserInWindow("person", 2)),
+    ],
+)
+def test_a_release_hides_what_the_ledger_was_told(granted, hidden):
+    budget = Budget.granted("1", grant=GRANT, hides=granted)
+    refuse_other_notion(budget, granted)
+    refuse_other_notion(Budget.seeded("1"), hidden)  # no ledger was told anything
+    with pytest.raises(InvalidParameter) as caught:
+        issue(budget, neighbors=hidden)
+    assert granted.brief() in str(caught.value)
+    assert f"hides={hidden!r}" in str(caught.value)
+
+
+# Releases of single rows, stated for units
+
+
+def test_rows_of_a_unit_are_stated_at_what_all_of_them_cost_it():
+    unit = AddRemoveUnit("person")
+    whole = Budget.granted(0.9, "ages", grant=GRANT, hides=unit)
+    size, counts = whole.split(size=1, counts=8).values()
+    size.spend()
+    rows = counts.for_rows(4)
+    rows.split(a=1, b=3)
+    inner = issue(rows, settings={"columns": ["age"]})
+    assert inner.epsilon == Fraction(1, 5)
+    told = inner.for_unit(
+        4, budget=whole, neighbors=unit, settings={"max_rows": 4}, steps=["kept 4 rows"]
+    )
+    assert told.shares == (
+        ("ages/size", Fraction(1, 10)),
+        ("ages/counts/a", Fraction(1, 5)),
+        ("ages/counts/b", Fraction(3, 5)),
+    )
+    assert (told.epsilon, told.neighbors, told.contribution) == (Fraction(9, 10), unit, 4)
+    assert told.settings == {"columns": ["age"], "max_rows": 4}
+    assert told.steps == ("kept 4 rows",)
+    assert "the float 0.9" in told.epsilon_read
+    assert told.anchor == inner.anchor
+    assert round_trip(told) == told
+
+
+def test_levels_of_rows_are_stated_at_what_all_rows_of_a_person_cost():
+    levels = ((Fraction(1, 2), Fraction(1, 4)), (Fraction(1), Fraction(1)))
+    unit = PersonalRecord("own", ("0.5", "1"), "levels", unit="person")
+    row = PersonalRecord("own", ("0.5", "1"), "levels")
+    whole = Budget.granted("1", grant=GRANT, hides=unit, levels=levels)
+    rows = whole.for_rows(3, hides=row)
+    rows.spend()
+    inner = issue(rows, neighbors=row, steps=["ages above 17"])
+    told = inner.for_unit(3, budget=whole, neighbors=unit, settings={}, steps=["not these"])
+    assert (inner.personal, told.personal) == (rows.levels, levels)
+    assert told.steps == ("ages above 17",)
+
+
+def test_a_unit_is_not_stated_for_a_grant_that_hides_another():
+    whole = Budget.granted("1", grant=GRANT, hides=AddRemoveUnit("person"))
+    rows = whole.for_rows(2)
+    rows.spend()
+    other = {"neighbors": AddRemoveUnit("basket"), "settings": {}}
+    with pytest.raises(InvalidParameter, match="the ledger was told"):
+        issue(rows).for_unit(2, budget=whole, **other)
+
+
+# Files
+
+
+MORE = {
+    "assumptions": ("rows are independent",),
+    "contribution": 3,
+    "steps": ("ages above 17",),
+    "epsilon_read": "the float 0.5",
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_not_every_receipt_has_is_written_where_there_is_something(name):
+    plain, more = issue().to_dict(), replace(issue(), **{name: MORE[name]})
+    assert not plain.keys() & {*MORE, "personal"}
+    assert more.to_dict().keys() - plain.keys() == {name}
+    assert getattr(round_trip(more), name) == MORE[name]
+    assert round_trip(more) == more != issue()
+
+
+def test_the_schema_describes_receipts_of_every_kind():
+    checker = jsonschema.Draft202012Validator(json_schema())
+    checker.check_schema(json_schema())
+    personal = replace(
+        issue(),
+        personal=((Fraction(1, 2), Fraction(1, 2)),),
+        neighbors=PersonalRecord("own", ("0.5",), "levels"),
+    )
+    for receipt in (issue(), issue(Budget.seeded("0.5")), replace(issue(), **MORE), personal):
+        assert list(checker.iter_errors(json.loads(json.dumps(receipt.to_dict())))) == []
+    seen = {"personal"} | issue().to_dict().keys() | MORE.keys()
+    assert json_schema()["properties"].keys() == seen
+    assert all(part["description"] for part in json_schema()["properties"].values())
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["no epsilon", "a float", "settings that are a list", "no stamps", "a stamp that is a number"],
+)
+def test_the_schema_refuses_what_is_no_receipt(case):
+    plain = json.loads(json.dumps(issue().to_dict()))
+    BROKEN[case](plain)
+    assert not jsonschema.Draft202012Validator(json_schema()).is_valid(plain)
+
+
+def test_a_package_that_was_not_installed_has_no_version_and_still_writes_receipts(monkeypatch):
+    def missing(name):
+        assert name == "dpublish"
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(receipts, "version", missing)
+    assert issue().package_version == "unknown"

@@ -11,7 +11,7 @@ from dpublish.methods.streams import snapshot
 from dpublish.methods.streams.dsat_w import DSATw
 from dpublish.methods.streams.dsft import DSFT
 from dpublish.methods.streams.policy import Publish
-from dpublish.privacy.budget import Budget
+from dpublish.privacy.budget import Budget, Grant
 from dpublish.privacy.stream_account import StreamAccount
 from dpublish.randomness import plain_generator, seeded
 from methods.streams.stream_distribution import BINS, SCHEMA, SHARED
@@ -118,6 +118,16 @@ def test_the_budget_holds_what_was_debited():
     assert account.draw(1, TENTH, "histogram").epsilon == TENTH
     assert account.open_run(1, 2 * TENTH).epsilon == 2 * TENTH
     assert account.spent == 3 * TENTH
+
+
+def test_what_a_ledger_granted_pays_for_every_step():
+    grant = Grant("taxis", 3, "f" * 64, "2026-01-01T00:00:00+00:00")
+    account = StreamAccount(Fraction(1), 3, grant)
+    for budget in (account.draw(1, TENTH, "histogram"), account.open_run(1, TENTH)):
+        assert (budget.grant, budget.opened) == (grant, grant.time)
+    again = StreamAccount.from_dict(json.loads(json.dumps(account.to_dict())), grant)
+    assert again.draw(2, TENTH, "histogram").grant == grant
+    assert StreamAccount(Fraction(1), 3).draw(1, TENTH, "histogram").grant is None
 
 
 def test_commitments_say_what_is_used_up_and_change_nothing():

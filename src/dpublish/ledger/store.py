@@ -326,10 +326,8 @@ def add_up(entries: Iterable[Entry]) -> Account:
 def _published(store: LedgerStore, part: str, after: int = 0) -> Iterator[Published]:
     """Read the publications whose body, as `seal` writes it, has this part."""
     where = f"kind = 'publish' AND number > ? AND {store.body_contains}"
-    for entry in store.entries(where, after, part):  # the database leaves others out quickly
-        content = _read(entry)
-        if isinstance(content, Published):
-            yield content
+    contents = map(_read, store.entries(where, after, part))  # the database leaves others out
+    return (each for each in contents if isinstance(each, Published))
 
 
 def _read(entry: Entry) -> Body:

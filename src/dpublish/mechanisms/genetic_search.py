@@ -138,28 +138,28 @@ def search(
         composition over as many rounds as the plan has.
     """
     generation = first
-    for number, share in enumerate(budget.split_evenly(plan.rounds), start=1):
+    *earlier, share = budget.split_evenly(plan.rounds)
+    for number, part in enumerate(earlier, start=1):
         scores = score(generation)
-        if number == plan.rounds:
-            best = select(
-                scores.values,
-                sensitivity_range=scores.sensitivity_range,
-                budget=share,
-                rng=rng,
-                method=plan.mechanism,
-            )
-            break
         chosen = top_k(
             scores.values,
             count=plan.parents,
             sensitivity_range=scores.sensitivity_range,
-            budget=share,
+            budget=part,
             rng=rng,
             method=_SEVERAL[plan.mechanism],
         )
         generation = breed(generation[chosen], plan, number, rng)
         if watcher is not None:
             watcher(number, plan.rounds)
+    scores = score(generation)
+    best = select(
+        scores.values,
+        sensitivity_range=scores.sensitivity_range,
+        budget=share,
+        rng=rng,
+        method=plan.mechanism,
+    )
     return np.asarray(generation[best])
 
 

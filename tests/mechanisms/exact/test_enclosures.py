@@ -197,6 +197,20 @@ def test_too_little_precision_is_noticed_and_mended(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("value", [1, 3, 200])
+def test_precision_that_cannot_tell_a_digit_from_one_says_nothing(signed, value, monkeypatch):
+    distribution = Distribution(ExpRate(Fraction(1, 1 << 40)), radix=256, signed=signed)
+    assert distribution.survival(value, 16) == Bounds(0, 1 << 16)  # a**256 may well be 1
+    bounds = distribution.survival(value, 60)
+    with mpmath.workprec(1000):
+        truth = mpmath.ldexp(true_survival(distribution, value), 60)
+    assert 0 < bounds.low <= truth <= bounds.high < 1 << 60
+    monkeypatch.setattr(enclosures, "_FIRST_GUARD", 1)
+    floor_survival.cache_clear()
+    assert floor_survival(distribution, value, 8) == int(mpmath.ldexp(truth, -52))
+
+
 def test_an_enclosure_decides_only_if_both_ends_agree():
     assert enclosures._floor(Bounds(31, 33), bits=4, guard=4) is None
     assert enclosures._floor(Bounds(32, 33), bits=4, guard=4) == 2

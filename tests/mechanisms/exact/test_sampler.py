@@ -11,7 +11,12 @@ from scipy.stats import binom, chi2_contingency, chisquare, poisson
 
 from dpublish.errors import InvalidParameter
 from dpublish.mechanisms.exact import sampler as exact
-from dpublish.mechanisms.exact.enclosures import floor_exp
+from dpublish.mechanisms.exact.enclosures import (
+    Distribution,
+    ExpRate,
+    floor_exp,
+    floor_survival,
+)
 from dpublish.mechanisms.exact.sampler import (
     bernoulli_exp,
     discrete_laplace,
@@ -295,3 +300,20 @@ def test_rates_that_are_not_exact_or_too_small_are_refused(rate):
 def test_bounds_out_of_range_are_refused(bound):
     with pytest.raises(InvalidParameter, match="bound"):
         uniform_below(bound, 1, ScriptedSource())
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 62, 2.0])
+def test_sizes_out_of_range_are_refused(size):
+    with pytest.raises(InvalidParameter, match="size"):
+        skip_positions(size, Fraction(1), 1, ScriptedSource())
+
+
+@pytest.mark.parametrize("prefix", [0, 1, 2, 77, (1 << 20) - 1])
+@pytest.mark.parametrize("limits", [{}, {"cap": 40}, {"cap": 3}, {"radix": 8}], ids=str)
+def test_a_search_for_more_bits_ends_at_the_largest_value_if_there_is_one(prefix, limits):
+    distribution = Distribution(ExpRate(Fraction(1, 10)), **limits)
+    words = (0x0123456789ABCDEF, 5)
+    found = exact._refine(distribution, prefix, 20, ScriptedSource(*words))
+    drawn = ((prefix << 64 | words[0]) << 64) | words[1]  # more bits than it may need
+    largest = distribution.largest or 1000
+    assert found == sum(drawn < floor_survival(distribution, k, 148) for k in range(1, largest + 1))

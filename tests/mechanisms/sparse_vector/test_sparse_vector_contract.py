@@ -1,6 +1,7 @@
 """Sparse vector: it stops, it spends once, it refuses for free, and it stays where it is."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -201,6 +202,26 @@ os._exit(0 if refused == len(asks) else 1)
 
 def test_a_run_does_not_cross_a_fork():
     assert subprocess.run([sys.executable, "-c", FORK], check=False).returncode == 0
+
+
+ASKS = {
+    "above": lambda run: run.above(0, 0),
+    "above_each": lambda run: run.above_each(np.array([0]), 0),
+    "noisy_value": lambda run: run.noisy_value(0),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_another_process_is_told_nothing_and_uses_nothing_up(ask, monkeypatch):
+    run = vector(values_share=Fraction(1, 2))
+    run.above(10**9, 0)  # pays for a value
+    shown, here = repr(run), os.getpid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: here + 1)  # as a child sees it
+        with pytest.raises(BudgetAlreadyUsed, match="a fork would reuse noise"):
+            ASKS[ask](run)
+    assert repr(run) == shown
+    ASKS[ask](run)  # where it was made it goes on
 
 
 def test_threads_together_get_no_more_positives_than_were_paid_for():
