@@ -6,7 +6,7 @@ import click
 
 from dpublish.cli.main import COMMANDS, command
 
-WIDTH = 100
+WIDTH = 84
 """Columns of help texts on the site."""
 
 

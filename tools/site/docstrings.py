@@ -10,6 +10,8 @@ from typing import Any
 from griffe import ExprCall, Extension, Module, Object
 
 _SECTION = re.compile(r"^Example:$", re.MULTILINE)
+_TREE = re.compile(r"^(\w+(?:\n[├│└ ].*)+)$", re.MULTILINE)
+"""A root, and what hangs below it."""
 
 
 class Docstrings(Extension):
@@ -31,11 +33,13 @@ def readable(text: str) -> str:
 
     >>> readable("Return one.\n\n>>> one()\n1\n\nMore.")
     'Return one.\n\n```pycon\n>>> one()\n1\n```\n\nMore.'
+    >>> readable("Errors.\n\nBase\n└── One\n\nMore.")
+    'Errors.\n\n```text\nBase\n└── One\n```\n\nMore.'
     >>> readable("Return one.\n\nExample:\n    >>> one()\n    1")
     'Return one.\n\nExamples:\n    >>> one()\n    1'
     """
     lines, fenced = [], False
-    for line in _SECTION.sub("Examples:", text).splitlines():
+    for line in _TREE.sub(r"```text\n\1\n```", _SECTION.sub("Examples:", text)).splitlines():
         if not fenced and line.startswith(">>>"):
             lines.append("```pycon")
             fenced = True

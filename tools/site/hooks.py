@@ -42,5 +42,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
 
 def on_page_content(html: str, *, page: Any, config: Any, files: Files) -> str:
-    """Write formulas as MathML, and put drawings into the page."""
-    return rendering.with_pictures(rendering.with_formulas(html), page.file, files)
+    """Write formulas as MathML, let commands be copied, and put drawings into the page."""
+    html = rendering.with_commands(rendering.with_formulas(html))
+    return rendering.with_pictures(html, page.file, files)

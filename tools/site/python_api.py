@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple
 
 import dpublish
@@ -136,8 +137,22 @@ def _page(part: Part) -> str:
     for name in part.names:
         lines += [f"::: {_home(name)}", ""]
         if name.startswith("dpublish."):
-            lines[-1:] = ["    options:", "      show_root_toc_entry: false", ""]
+            lines[-1:] = ["    options:", "      show_root_toc_entry: false"]
+            if errors := _errors_of(import_module(name)):
+                lines += ["      members:", *(f"        - {each}" for each in errors)]
+            lines.append("")
     return "\n".join(lines)
+
+
+def _errors_of(module: ModuleType) -> list[str]:
+    """List the errors and warnings that a module defines; those that check are no reader's."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, (Exception, Warning))
+        and value.__module__ == module.__name__
+    ]
 
 
 def _home(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ _BELOW = re.compile(
 """What a maximum is taken over, which stands below it in a displayed formula."""
 _PUNCTUATED = re.compile(r"(<math (?:(?!</math>).)*</math>[.,;:)]+)", re.DOTALL)
 _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)"[^>]*>')
+_SHOWN = re.compile(r'<div class="(language-text highlight)">(<pre.*?</pre>)</div>', re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r"<style>@media \(prefers-color-scheme: dark\).*?</style>", re.DOTALL)
 _VARIABLE = re.compile(r"var\(--c-[0-9a-f]{6}, (#[0-9a-f]{6})\)")
 _HEAD = re.compile(r"^.*?(?=<svg)", re.DOTALL)
@@ -91,6 +93,29 @@ def with_pictures(html: str, page: Any, files: Any) -> str:
         return f'<span class="drawing">{drawing(svg, number, unescape(alt))}</span>'
 
     return _IMAGE.sub(put, html)
+
+
+def with_commands(html: str) -> str:
+    r"""Let the button of a block with commands copy these, without prompts and outputs.
+
+    >>> block = '<div class="language-text highlight"><pre>$ ls\na file</pre></div>'
+    >>> with_commands(block).partition(">")[0]
+    '<div class="language-text highlight" data-copy="ls"'
+    """
+
+    def mark(found: re.Match[str]) -> str:
+        text = unescape(_TAG.sub("", found[2]))
+        lines, taken = [], False
+        for line in text.splitlines():
+            if line.startswith("$ ") or taken:
+                lines.append(line.removeprefix("$ "))
+                taken = line.endswith("\\")
+        if not lines:
+            return found[0]
+        commands = escape("\n".join(lines), quote=True)
+        return f'<div class="{found[1]}" data-copy="{commands}">{found[2]}</div>'
+
+    return _SHOWN.sub(mark, html)
 
 
 def drawing(svg: str, number: int, alt: str) -> str:
