@@ -13,7 +13,9 @@ NOT_CHECKED = (
     "the hardware, the interpreter and the libraries on which this ran",
     "the randomness of the operating system: its words are taken for uniform and independent",
     "the proofs themselves: read the pages named here",
-    "other settings, schemas and rows than the simulated ones of this audit",
+    "other settings, epsilons, schemas and rows than the simulated ones of this audit",
+    "dependence of draws on each other: how often each outcome is drawn is compared",
+    "code that is made to pass: it can tell these tables from others, and act otherwise there",
 )
 """What no audit here can tell."""
 
@@ -149,7 +151,8 @@ class Audit(Display):
             lines += ["", part]
             lines += [line for check in checks for line in _lines(check)]
         lines += ["", "not checked", *(f"  {each}" for each in self.not_checked)]
-        lines += ["", f"proofs: {', '.join(f'docs/proofs/{page}.md' for page in self.proofs)}"]
+        pages = ", ".join(f"docs/proofs/{page}.md" for page in self.proofs)
+        lines += ["", f"proofs: {pages or 'the method names none'}"]
         lines.append(f"dpublish {self.version}, {_source(self.seed)}, {self.seconds:,.0f} s")
         return "\n".join([*lines, self.verdict])
 
@@ -160,7 +163,7 @@ class Audit(Display):
                 "outcome": self.verdict,
                 "randomness": _source(self.seed),
                 "not checked": "; ".join(each.partition(":")[0] for each in self.not_checked),
-                "proofs": ", ".join(self.proofs),
+                "proofs": ", ".join(self.proofs) or "the method names none",
             },
             ("", "part", "check", "says", "figures"),
             [

@@ -8,11 +8,12 @@ noise, that is twice the epsilon.
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import ceil, floor
 from typing import Any
 
 import numpy as np
-from scipy.stats import gamma, laplace
+from scipy.stats import chi2, gamma, laplace, ncx2
 
 from dpublish.accuracy.noise_distribution import noise_survival
 from dpublish.auditing import distributions as exact
@@ -27,10 +28,15 @@ from dpublish.mechanisms.sparse_vector.stored import StoredVector
 from dpublish.mechanisms.sparse_vector.vector import SparseVector
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource
+from dpublish.testing.probabilities import pooled
 from dpublish.testing.replay import Call
 
 NOISE_DRAWS, CHOICES = 100_000, 3_000
 """How many outcomes are drawn: of noise, which is drawn many at a time, and of choices."""
+_WIDEST = 10
+"""Rankings of scores that move more are tried on scores that move by 1: all heights are listed."""
+_LARGEST = 100
+"""Beyond such an epsilon densities are too small for floats."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Specimen:
             the noise of so many times the epsilon.
         expected: Return the probabilities of the outcomes that `draw` draws.
         draw: Draw outcomes by the mechanism itself, with so many times the epsilon.
+        draws: How many.
         is_attained: Whether the loss of the worst neighbors is epsilon itself.
         twin: What is wrong with the twin, which has twice the epsilon.
     """
@@ -59,6 +66,22 @@ class Specimen:
     is_attained: bool = True
     twin: str = "half the noise"
 
+    def is_telling(self, doubt: float, least: float) -> bool:
+        """Check whether draws at twice the epsilon are sure to be noticed.
+
+        They are not where the noise is nearly always 0, or scores say nothing at this epsilon.
+        Outcomes are pooled until each is expected so often, as in the test of the draws.
+        """
+        here, there = self.expected(1), self.expected(2)
+        pools = pooled(here, least / self.draws)
+        wanted = np.array([sum(here[each] for each in pool) for pool in pools])
+        found = np.array([sum(there.get(each, 0.0) for each in pool) for pool in pools])
+        if len(pools) < 2 or wanted.min() * self.draws < least:
+            return False
+        apart = float(self.draws * ((found - wanted) ** 2 / wanted).sum())
+        missed = ncx2(len(pools) - 1, apart).cdf(chi2(len(pools) - 1).isf(doubt))
+        return bool(missed < doubt)
+
 
 def specimen_of(call: Call) -> Specimen | None:
     """Make the specimen of a call; None if the call draws nothing that has one."""
@@ -70,7 +93,11 @@ def specimen_of(call: Call) -> Specimen | None:
 
 
 def _noise(
-    call: Call, epsilon: Fraction, rate: Fraction, add: Callable[[int, RandomSource, int], Any]
+    call: Call,
+    epsilon: Fraction,
+    rate: Fraction,
+    add: Callable[[int, RandomSource, int], Any],
+    draws: int = NOISE_DRAWS,
 ) -> Specimen:
     """Compare noise around 0 with noise around the sensitivity."""
     step, own = ceil(epsilon / rate), float(rate)
@@ -87,8 +114,8 @@ def _noise(
         sensitivity=epsilon / rate,
         worst=worst,
         expected=lambda factor: exact.noise_odds(own * factor, own),
-        draw=lambda factor, rng: exact.noise_bins(add(factor, rng, NOISE_DRAWS), own),
-        draws=NOISE_DRAWS,
+        draw=lambda factor, rng: exact.noise_bins(add(factor, rng, draws), own),
+        draws=draws,
     )
 
 
@@ -135,10 +162,10 @@ def _order_statistic(call: Call) -> Specimen:
                 budget=_budget(epsilon, factor),
                 rng=rng,
             )
-            for _ in range(CHOICES)
+            for _ in range(draws)
         ]
 
-    return _noise(call, epsilon, rate, add)
+    return _noise(call, epsilon, rate, add, CHOICES)
 
 
 def _sparse_counts(call: Call) -> Specimen:
@@ -188,7 +215,7 @@ def _thresholded(count: int, rate: float, threshold: int, last: int) -> Odds:
 
 
 def _continuous(call: Call) -> Specimen:
-    """Compare the length of a vector with its gamma distribution; its density with a moved one."""
+    """Compare length and signs of a vector with theirs; its density with a moved one."""
     epsilon = _paid(call)
     shape, dimensions, rate = call.public
     order = 1 if shape == "laplace" else 2
@@ -203,11 +230,17 @@ def _continuous(call: Call) -> Specimen:
                 budget=_budget(epsilon, factor),
                 rng=rng,
             )
-            yield int(np.searchsorted(cuts, np.linalg.norm(found, order)))
+            yield int(np.searchsorted(cuts, np.linalg.norm(found, order))), *_signs(found)
 
     def expected(factor: float) -> Odds:
         below = gamma(dimensions, scale=1 / (float(rate) * factor)).cdf(cuts)
-        return dict(enumerate(np.diff(np.concatenate([[0.0], below, [1.0]])).tolist()))
+        lengths = np.diff(np.concatenate([[0.0], below, [1.0]])).tolist()
+        sides = list(product((False, True), repeat=min(2, dimensions)))
+        return {
+            (length, *signs): odds / len(sides)
+            for length, odds in enumerate(lengths)
+            for signs in sides
+        }
 
     def worst(factor: float) -> tuple[Odds, Odds]:
         step = float(epsilon / rate)
@@ -216,7 +249,14 @@ def _continuous(call: Call) -> Specimen:
         here, there = (laplace(moved, scale).pdf(along).tolist() for moved in (0, step))
         return dict(enumerate(here)), dict(enumerate(there))
 
-    return Specimen(call.kind, epsilon, epsilon / rate, worst, expected, draw)
+    known = worst if epsilon < _LARGEST else None
+    return Specimen(call.kind, epsilon, epsilon / rate, known, expected, draw)
+
+
+def _signs(vector: np.ndarray) -> tuple[bool, ...]:
+    """Tell on which sides of 0 the first and the last coordinate are."""
+    ends = vector[[0, -1]] if vector.size > 1 else vector
+    return tuple((ends > 0).tolist())
 
 
 # --- Choices ----------------------------------------------------------------------------------
@@ -283,10 +323,14 @@ def _choice(
 
 
 def _ranking(call: Call) -> Specimen:
-    epsilon, count = _paid(call), min(2, call.public[2])
-    apart = max(1, round(count / float(epsilon)))
+    epsilon, (own, (candidates,), most) = _paid(call), call.public
+    moved = epsilon / (own * max(1, min(most, candidates - 1)))
+    if moved > _WIDEST:
+        moved = Fraction(1)
+    count = min(2, most)
+    rate = float(epsilon / moved) / count
+    apart = max(1, round(1 / rate))
     scores = np.array([2 * apart, apart, apart, 0])
-    rate = float(epsilon) / count
 
     def draw(factor: int, rng: RandomSource) -> Iterable[Hashable]:
         for _ in range(CHOICES):
@@ -294,14 +338,15 @@ def _ranking(call: Call) -> Specimen:
                 top_k.top_k(
                     scores,
                     count=count,
-                    sensitivity_range=1,
+                    sensitivity_range=moved,
                     budget=_budget(epsilon, factor),
                     rng=rng,
                 )
             )
 
     def worst(factor: float) -> tuple[Odds, Odds]:
-        here, there = [0] * count + [9, 9], [0] * count + [10, 10]
+        ahead = ceil(9 * moved)
+        here, there = [0] * count + [ahead] * 2, [0] * count + [ahead + floor(moved)] * 2
         return (
             exact.ranked_odds(here, rate * factor, count),
             exact.ranked_odds(there, rate * factor, count),
@@ -310,10 +355,11 @@ def _ranking(call: Call) -> Specimen:
     return Specimen(
         call.kind,
         epsilon,
-        Fraction(1),
+        moved,
         worst,
         lambda factor: exact.ranked_odds(scores.tolist(), rate * factor, count),
         draw,
+        is_attained=moved == floor(moved),
     )
 
 
@@ -573,3 +619,14 @@ UNTESTED: dict[str, str] = {
     "sample_by": "kept by level; its loss is measured in the replay",
 }
 """Calls that have no specimen of their own, and why."""
+
+
+def why_untested(kind: str) -> str:
+    """Tell why no call of this kind has a specimen of its own."""
+    if kind in UNTESTED:
+        return UNTESTED[kind]
+    if kind not in _MAKERS:
+        return "none is written for it"
+    if kind == "sample":
+        return "all records are kept"
+    return "at its epsilon too few draws differ from those at twice the epsilon"

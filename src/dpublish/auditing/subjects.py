@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 from dpublish.auditing.examples import STREAM_SCHEMA
 from dpublish.auditing.stream_rules import STREAM_RULES, StreamWorld
 from dpublish.auditing.worlds import (
+    FORGES,
     LAST,
+    ODD,
     OTHERWISE,
     Loss,
     Publishes,
     Row,
+    and_first,
     and_last,
     budget_for,
     guaranteed,
@@ -23,6 +26,7 @@ from dpublish.auditing.worlds import (
     make_rows,
     publisher,
     record,
+    replay_forged,
     replay_stream,
     replay_unrelated,
     runner,
@@ -40,7 +44,16 @@ from dpublish.privacy.budget import Budget
 from dpublish.privacy.receipt import Receipt
 from dpublish.randomness import RandomSource, seeded
 from dpublish.testing.conformance import MARKER, RULES, World
-from dpublish.testing.replay import AROUND, Call, Tape, exchange_loss, removal_loss, require, watch
+from dpublish.testing.replay import (
+    AROUND,
+    Call,
+    Tape,
+    exchange_loss,
+    path_loss,
+    removal_loss,
+    require,
+    watch,
+)
 
 _FEW: tuple[Row, ...] = (
     {"age": 31, "sex": "Female", "height": 171.5, "town": "Ost"},
@@ -65,6 +78,8 @@ class Subject(Protocol):
     """What a neighbor has more than the other, in words."""
     leak: str
     """What a broken twin publishes besides, in words."""
+    beyond: tuple[str, ...]
+    """What is not checked of such a method, in words."""
 
     @property
     def name(self) -> str:
@@ -119,8 +134,12 @@ class Subject(Protocol):
         """Publish with an epsilon that depends on the rows."""
         ...
 
+    def replayed(self) -> list[Tape]:
+        """Replay the method itself on unrelated inputs, once."""
+        ...
+
     def replay_unrelated(self, run: Publishes) -> list[Tape]:
-        """Replay on unrelated inputs."""
+        """Replay on unrelated inputs, also with forged outcomes."""
         ...
 
     def replay_neighbors(self, times: int = 1, spends: int = 1) -> list[Loss]:
@@ -143,10 +162,15 @@ class TableSubject:
         self.is_about_values = hides_values_alone(method)
         self.one = "other values of one record" if self.is_about_values else "one record"
         self.leak = "publishes the exact sum of a column besides"
+        self.beyond: tuple[str, ...] = (
+            "people with several records: every simulated record is a person",
+        )
         self.spans = 1
         self._run = runner(method, epsilon)
         self._less = runner(method, epsilon / 2)
         self.calls = cache(self._calls)
+        self.paid = cache(self._paid)
+        self.replayed = cache(partial(self.replay_unrelated, self.run))
 
     @property
     def name(self) -> str:
@@ -162,7 +186,8 @@ class TableSubject:
     @property
     def compared(self) -> int:
         """How many tables are compared with those that were recorded."""
-        return sum(len(others) for _, others in unrelated(self.method, self.rows))
+        pairs = [others for _, others in unrelated(self.method, self.rows)]
+        return sum(map(len, pairs)) + len(FORGES) * len(pairs[-1])
 
     @property
     def is_sampled(self) -> bool:
@@ -177,8 +202,7 @@ class TableSubject:
             if rule.name not in _REPLAYED:
                 yield rule.name, rule.says, partial(rule.check, world)
 
-    def paid(self) -> tuple[Budget, Receipt]:
-        """Publish once; return the budget that paid, and the receipt."""
+    def _paid(self) -> tuple[Budget, Receipt]:
         budget = budget_for(self.method, self.epsilon)
         table = open_table(self.rows.base, schema_for(self.method))
         return budget, self.method.release(table, budget=budget, rng=seeded(3)).receipt
@@ -204,22 +228,48 @@ class TableSubject:
         return (self._run if known else self._less)(rows, rng=rng, progress=progress)
 
     def replay_unrelated(self, run: Publishes) -> list[Tape]:
-        """Replay on unrelated tables."""
-        return replay_unrelated(self.method, run, self.rows)
+        """Replay on unrelated tables, also with forged outcomes."""
+        tapes = replay_unrelated(self.method, run, self.rows)
+        replay_forged(run, *unrelated(self.method, self.rows)[-1])
+        return tapes
 
     def replay_neighbors(self, times: int = 1, spends: int = 1) -> list[Loss]:
         """Replay with a record more, or with so many at once, or at so many times epsilon."""
-        base, found = self.rows.base, []
+        base = self.rows.base
         run = self._run if spends == 1 else runner(self.method, spends * self.epsilon)
-        played, seen = record(run, base)
-        for row in LAST:
-            more = and_last(base, *[row] * times)
-            if self.is_about_values:
-                other = and_last(base, *[{**row, **OTHERWISE}] * times)
-                lost = exchange_loss(run, more, other)
-            else:
-                lost = removal_loss(run, more, played, seen)
-            found.append(Loss(lost, guaranteed(self.method, row, self.epsilon)))
+        is_twin = (times, spends) != (1, 1)  # which LAST, at the end of a table, has to show
+        records = LAST if is_twin else (*LAST, ODD)
+        if self.is_about_values:
+            return [self._exchanged(run, row, times) for row in records]
+        found = self._removed(run, base, records, times, is_first=not is_twin)
+        return found if is_twin else found + self._removed(run, self.rows.empty, records, 1)
+
+    def _exchanged(self, run: Publishes, row: Row, times: int) -> Loss:
+        here, there = (
+            and_last(self.rows.base, *[one] * times) for one in (row, {**row, **OTHERWISE})
+        )
+        return Loss(exchange_loss(run, here, there), guaranteed(self.method, row, self.epsilon))
+
+    def _removed(
+        self,
+        run: Publishes,
+        rows: pa.Table,
+        records: Sequence[Row],
+        times: int,
+        *,
+        is_first: bool = False,
+    ) -> list[Loss]:
+        """Add records to a table: last, and first, too, if records have no coins by position."""
+        played, seen = record(run, rows)
+        found = []
+        for row in records:
+            allowed = guaranteed(self.method, row, self.epsilon)
+            more = and_last(rows, *[row] * times)
+            found.append(Loss(removal_loss(run, more, played, seen), allowed))
+            if is_first and not played.coins:
+                tape = Tape(played)
+                require(watch(partial(run, and_first(rows, row)), tape) == seen, AROUND)
+                found.append(Loss(path_loss(played, tape), allowed))
         return found
 
     def publishers(
@@ -241,12 +291,15 @@ class StreamSubject:
         self.method, self.epsilon = method, epsilon
         self.one = "one person, in all steps or in any window,"
         self.leak = "publishes an exact sum besides"
-        self.compared = 2
+        self.beyond: tuple[str, ...] = ()
+        self.compared = 2 + 2 * len(FORGES)
         self.is_sampled = False
         self.spans = len(stream_counts(method)) // method.window if method.window else 1
         self._run = stream_runner(method, epsilon)
         self._less = stream_runner(method, epsilon / 2)
         self.calls = cache(self._calls)
+        self.paid = cache(self._paid)
+        self.replayed = cache(partial(self.replay_unrelated, self.run))
 
     @property
     def name(self) -> str:
@@ -265,8 +318,7 @@ class StreamSubject:
         for rule in STREAM_RULES:
             yield rule.name, rule.says, partial(rule.check, world)
 
-    def paid(self) -> tuple[Budget, Receipt]:
-        """Open a stream; return the budget that paid, and the receipt."""
+    def _paid(self) -> tuple[Budget, Receipt]:
         budget = Budget.seeded(self.epsilon)
         return budget, self.method.start(STREAM_SCHEMA, budget=budget, rng=seeded(3)).receipt
 
@@ -293,9 +345,11 @@ class StreamSubject:
     def replay_unrelated(self, run: Publishes) -> list[Tape]:
         """Replay on unrelated snapshots."""
         usual = stream_counts(self.method)
+        others = stream_counts(self.method, 2, 0), stream_counts(self.method, 3, 10**6)
         played, seen = record(run, usual)
-        for other in (stream_counts(self.method, 2, 0), stream_counts(self.method, 3, 10**6)):
+        for other in others:
             require(watch(partial(run, other), Tape(played)) == seen, AROUND)
+        replay_forged(run, usual, others)
         return [played]
 
     def replay_neighbors(self, times: int = 1, spends: int = 1) -> list[Loss]:

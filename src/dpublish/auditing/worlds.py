@@ -15,12 +15,15 @@ import pyarrow as pa
 from dpublish.auditing.examples import SCHEMA, SPAN, STREAM_SCHEMA
 from dpublish.data.schema import Schema
 from dpublish.data.sources import open_table
+from dpublish.errors import DPublishError
 from dpublish.methods.streams.stream import StreamState
 from dpublish.privacy.budget import Budget
 from dpublish.randomness import RandomSource, plain_generator
 from dpublish.testing.replay import (
     AROUND,
     Tape,
+    all_low,
+    all_zero,
     exchange_loss,
     path_loss,
     removal_loss,
@@ -32,6 +35,8 @@ from dpublish.types import IntArray
 Row = Mapping[str, Any]
 Publishes = Callable[..., Any]
 """Publishes from rows or snapshots, given `rng` and `progress`."""
+FORGES = (all_zero, all_low)
+"""What mechanisms return instead of what they drew, when outcomes are forged."""
 
 _TYPES = {"age": pa.int64(), "height": pa.float64()}
 LAST: tuple[Row, ...] = (
@@ -39,6 +44,8 @@ LAST: tuple[Row, ...] = (
     {"age": 0, "sex": "Female", "height": 220.0, "town": "Atlantis"},
 )
 """Records that come or go, last in their table."""
+ODD: Row = {"age": 31, "sex": "Female", "height": None, "town": "Ost"}
+"""A record without a height: what is missing is counted by code of its own."""
 OTHERWISE: Row = {"age": 99, "height": 100.0, "town": "Sued"}
 """Other values of such a record, for methods that hide values alone."""
 
@@ -86,6 +93,11 @@ def strangers(count: int) -> pa.Table:
             "town": pa.array(towns, pa.string()),
         }
     )
+
+
+def and_first(table: pa.Table, row: Row) -> pa.Table:
+    """Add a row at the beginning."""
+    return pa.concat_tables([table_of([row]).cast(table.schema), table])
 
 
 def and_last(table: pa.Table, *rows: Row) -> pa.Table:
@@ -196,6 +208,25 @@ def replay_unrelated(method: Any, run: Publishes, rows: Rows) -> list[Tape]:
             require(watch(partial(run, other), Tape(played)) == seen, AROUND)
         recorded.append(played)
     return recorded
+
+
+def replay_forged(run: Publishes, rows: Any, others: Sequence[Any]) -> None:
+    """Replay with outcomes that are rare: noisy numbers that all tie, or are all far below 0.
+
+    A method may refuse them; it must then refuse them on all rows, in the same words.
+    """
+
+    def publish(given: Any, rng: Any, progress: Any) -> Any:
+        try:
+            return run(given, rng=rng, progress=progress)
+        except DPublishError as refusal:
+            return type(refusal).__name__, str(refusal)
+
+    for forge in FORGES:
+        played = Tape(forge=forge)
+        seen = watch(partial(publish, rows), played)
+        for other in others:
+            require(watch(partial(publish, other), Tape(played)) == seen, AROUND)
 
 
 def unrelated(method: Any, rows: Rows) -> list[tuple[pa.Table, tuple[pa.Table, ...]]]:

@@ -32,7 +32,7 @@ FAILED = 4
     type=int,
     help=f"Runs of the black box on each of two neighbors; {RUNS}, fewer for slow methods.",
 )
-@click.option("--seed", type=int, help="Repeat an audit; fresh randomness if absent.")
+@click.option("--seed", type=int, help="Repeat the draws; fresh randomness if absent.")
 @click.option("--list", "as_list", is_flag=True, help="List what would be checked.")
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="A setting.")
 @json_option
@@ -50,8 +50,8 @@ def audit_command(
     """Rerun the proof tests of METHOD as it is installed here, and print what was checked.
 
     Checks conformance, replay on other rows, the account, each mechanism against its exact
-    distribution, and the whole method as a black box.  Each comparison is tried on a broken twin
-    that it must notice.
+    distribution, and the whole method as a black box.  Every part but conformance is tried on
+    broken twins.  What was not checked or compared is listed at the end.
 
     Reads simulated tables only: no private row, no ledger; nothing is spent or published.  The
     tables have the columns age, sex, height and town; streams have zone and hour.  Settings go

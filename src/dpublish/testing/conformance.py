@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -246,7 +246,8 @@ def _grant(ledger: Ledger, world: World) -> Budget:
 def _check_small_tables(world: World) -> None:
     usual = set(world.release().tables())
     first = world.rows.slice(0, 1)
-    for rows in (world.rows.slice(0, 0), first, pa.concat_tables([first] * 6)):
+    few = [world.rows.slice(0, 0), first, world.rows.slice(0, 2), pa.concat_tables([first] * 6)]
+    for rows in few:
         found = world.release(rows)
         _require(found.summary(), "a release must have a summary")
         _require(set(found.tables()) == usual, "small tables must publish the same kinds of tables")
@@ -288,6 +289,16 @@ def _check_no_row_gets_out(world: World) -> None:
     release = world.release()
     _require(repr(world.rows.to_pydict()) == repr(before), "rows must stay as they are")
     _require(MARKER.encode() not in pickle.dumps(release), "a value of a row is in the release")
+    beside = [name for name in getattr(release, "__dict__", ()) if not _is_declared(release, name)]
+    _require(
+        not beside, f"a release holds its fields, and nothing beside them: {', '.join(beside)}"
+    )
+
+
+def _is_declared(release: Any, name: str) -> bool:
+    """Check whether an attribute is a field, or computed from fields when it is asked for."""
+    fields = {item.name for item in dataclasses.fields(release)}
+    return name in fields or isinstance(getattr(type(release), name, None), cached_property)
 
 
 def _check_saving(world: World) -> None:
@@ -393,7 +404,7 @@ RULES = (
         "a seed repeats a release, which is stamped not private; no ledger pays for one",
         _check_seeds,
     ),
-    Rule("small tables", "it works on no row, one row and equal rows", _check_small_tables),
+    Rule("small tables", "it works on no row, one, two and equal rows", _check_small_tables),
     Rule("columns", "it reads the columns that it names, and no others", _check_reads),
     Rule("rows", "rows stay as they are, and the release holds none", _check_no_row_gets_out),
     Rule("replay", "given the same noise, all rows publish the same", _check_replay),

@@ -29,8 +29,9 @@ def frequency_p_value(
 ) -> float:
     """Test by chi-squared whether `samples` were drawn from the `expected` distribution.
 
-    Outcomes expected fewer than `min_expected` times are pooled; an outcome that should be
-    impossible gives 0.
+    Outcomes expected fewer than `min_expected` times are pooled, with as many others, the least
+    likely first, as the pool needs to be expected so often; an outcome that should be impossible
+    gives 0.
 
     Raises:
         ValueError: All outcomes would be pooled into one, so that no sample could fail.
@@ -38,22 +39,26 @@ def frequency_p_value(
     seen = Counter(samples)
     if any(expected.get(outcome, 0) <= 0 for outcome in seen):
         return 0.0
-    total = seen.total()
-    scale = total / sum(expected.values())
-    observed: list[float] = []
-    wanted: list[float] = []
-    rare_observed = rare_wanted = 0.0
-    for outcome, probability in expected.items():
-        if probability * scale >= min_expected:
-            observed.append(seen[outcome])
-            wanted.append(probability * scale)
-        else:
-            rare_observed += seen[outcome]
-            rare_wanted += probability * scale
-    if rare_wanted > 0:
-        observed.append(rare_observed)
-        wanted.append(rare_wanted)
-    if len(wanted) < 2:
+    scale = seen.total() / sum(expected.values())
+    pools = pooled(expected, min_expected / scale)
+    if len(pools) < 2:
         raise ValueError("a test on fewer than two sets of outcomes cannot fail")
+    observed = [sum(seen[outcome] for outcome in pool) for pool in pools]
+    wanted = [scale * sum(expected[outcome] for outcome in pool) for pool in pools]
     rescale = sum(observed) / sum(wanted)
     return float(chisquare(observed, [w * rescale for w in wanted]).pvalue)
+
+
+def pooled(expected: Mapping[Hashable, float], least: float) -> list[list[Hashable]]:
+    """Put outcomes together, the rarest first, until each pool is as likely as `least`."""
+    rare = sorted((each for each in expected if expected[each] < least), key=expected.__getitem__)
+    usual = sorted((each for each in expected if expected[each] >= least), key=expected.__getitem__)
+    total = sum(expected[each] for each in rare)
+    while len(usual) > 1 and 0 < total < least:
+        rare.append(usual.pop(0))
+        total += expected[rare[-1]]
+    return [pool for pool in (rare, *([each] for each in usual)) if pool and _some(pool, expected)]
+
+
+def _some(pool: list[Hashable], expected: Mapping[Hashable, float]) -> bool:
+    return any(expected[outcome] > 0 for outcome in pool)

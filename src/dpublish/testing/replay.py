@@ -100,8 +100,34 @@ class Call:
     epsilon: Fraction | None = None
 
 
+Forge = Callable[[str, Any], Any]
+"""Puts another outcome instead of what a mechanism of that kind drew."""
+
+
+def all_zero(kind: str, output: Any) -> Any:
+    """Let noisy numbers be 0, which ties them all: rare, and as possible as others."""
+    return _numbers_of(kind, output, 0)
+
+
+def all_low(kind: str, output: Any) -> Any:
+    """Let noisy numbers be far below 0."""
+    return _numbers_of(kind, output, -1_000)
+
+
+def _numbers_of(kind: str, output: Any, number: int) -> Any:
+    if kind == noise.add_geometric.__name__:
+        return np.full_like(output, number)
+    if kind == noise.add_laplace.__name__:
+        return dataclasses.replace(output, units=np.full_like(output.units, number))
+    return output
+
+
 class Tape:
-    """What was asked and returned in one run."""
+    """What was asked and returned in one run.
+
+    A tape that records may `forge` what mechanisms return: whatever that is, other rows must
+    publish the same with it.
+    """
 
     def __init__(
         self,
@@ -109,8 +135,10 @@ class Tape:
         *,
         seed: int = 1,
         fates: Mapping[int, tuple[int, bool]] | None = None,
+        forge: "Forge | None" = None,
     ) -> None:
         self.played = played
+        self.forge = forge
         self.calls: list[Call] = []
         self.source = PublicWords(self)
         self.fates = {} if fates is None else fates
@@ -140,7 +168,11 @@ class Tape:
             output = draw(self._noise)
         finally:
             self._is_inside = False
-        call.output = copy.deepcopy(output if before is None else before.output)
+        if before is not None:
+            output = before.output
+        elif self.forge is not None:
+            output = self.forge(kind, output)
+        call.output = copy.deepcopy(output)
         self.calls.append(call)
         return copy.deepcopy(call.output)
 
