@@ -182,7 +182,7 @@ def opened(visit: Visit) -> tuple[str, Release]:
 def chart(svg: str | None) -> Response:
     """Answer with a drawing, which can do nothing but be looked at."""
     if svg is None:
-        raise InputError('charts need Matplotlib: pip install matplotlib')
+        raise InputError("charts need Matplotlib: pip install matplotlib")
     headers = {"Content-Security-Policy": CHART_POLICY}
     text = standalone(in_either_scheme(svg))
     return Response(text, media_type="image/svg+xml", headers=headers)
