@@ -101,7 +101,7 @@ def test_formulas_become_mathml_and_bad_ones_do_not_pass_unnoticed(site):
     pytest.importorskip("latex2mathml")
     rendering = site("rendering")
     shown = rendering.with_formulas('<div class="arithmatex">\\[e^{\\varepsilon}\\]</div>')
-    assert shown.startswith('<div class="formula"><math')
+    assert shown.startswith('<div class="formula" tabindex="0"><math')
     assert "<msup>" in shown
     primed = rendering.with_formulas("<span class=\"arithmatex\">\\(D' + q'_u\\)</span>, as")
     assert primed.count("<mo lspace") == 2

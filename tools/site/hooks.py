@@ -17,6 +17,12 @@ from project import project_pages
 from python_api import api_pages
 
 _REMARK = re.compile(r"^<!-- (?:examples|run: .*|not run: .*|picture: .*) -->\n", re.MULTILINE)
+_SEARCH = 'data-md-component="search" role="dialog" aria-label="Search"'
+
+
+def on_post_page(output: str, *, page: Any, config: Any) -> str:
+    """Name the search for those who hear the page; the theme leaves it without a name."""
+    return output.replace('data-md-component="search" role="dialog"', _SEARCH, 1)
 
 
 def on_config(config: Any) -> Any:

@@ -70,7 +70,9 @@ def with_formulas(html: str) -> str:
             formula = pattern.sub(instead, formula)
         if display == "block":
             formula = _BELOW.sub(r"<munder>\1\2</munder>", formula)
-        return formula if display == "inline" else f'<div class="formula">{formula}</div>'
+        return (
+            formula if display == "inline" else f'<div class="formula" tabindex="0">{formula}</div>'
+        )
 
     # A line does not begin with the comma after a formula.
     return _PUNCTUATED.sub(r'<span class="unbroken">\1</span>', _FORMULA.sub(write, html))
