@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,10 +110,11 @@ def _without_end(lines: list[str]) -> list[str]:
     return lines
 
 
-def run(command: str, folder: Path) -> Outcome:
-    """Run a command of a page as a reader's shell would."""
+def run(command: str, folder: Path, programs: Sequence[Path] = ()) -> Outcome:
+    """Run a command of a page as a reader's shell would, with folders of programs before others."""
+    first = [*programs, Path(sys.executable).parent]
     own = {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([*map(str, first), os.environ["PATH"]]),
         "COLUMNS": "200",
         "PYTHONWARNINGS": "default",
         "OPENBLAS_NUM_THREADS": "1",
@@ -177,11 +178,11 @@ def _masked(line: str) -> str:
     return " ".join(_NUMBER.sub("#", _DIGEST.sub("#", line)).split())
 
 
-def differences(page: Path, folder: Path) -> list[str]:
+def differences(page: Path, folder: Path, programs: Sequence[Path] = ()) -> list[str]:
     """Run all commands of a page in a folder; say what differs."""
     found = []
     for example in examples(page.read_text("utf-8")):
-        said = difference(example, run(example.command, folder))
+        said = difference(example, run(example.command, folder, programs))
         found += [] if said is None else [said]
     return found
 
