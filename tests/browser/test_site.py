@@ -21,6 +21,8 @@ LOOKED_AT = {
     "compare": "compare/index.html",
 }
 
+OTHER_LOOKS = ("dark", "phone")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -40,8 +42,13 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", LOOKED_AT)
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize(
+    ("name", "look"),
+    [
+        *((name, "light") for name in LOOKED_AT),
+        *((name, look) for name in ("home", "tutorial", "method", "api") for look in OTHER_LOOKS),
+    ],
+)
 def test_a_page_opens_from_disk_and_loads_nothing(site, visit, screenshots, name, look):
     reader = visit(look)
     page = reader.open(site / LOOKED_AT[name])

@@ -85,7 +85,8 @@ def test_a_table_of_other_values_is_corrupt():
 )
 def test_the_report_shows_the_answer_and_what_each_level_paid(given):
     shown = section(given, True)
-    assert shown.figures[0].svg.count("<rect") == 2
+    assert shown.figures[0].svg.count("<rect") == 2 * 2  # each level, and what it paid
+    assert "level 0.1: 0.05 of 0.1" in shown.figures[0].alt
     answers, levels = shown.listings
     assert given.label in {told for _, told in answers.rows}
     assert levels.rows == [["0.1", "0.05"], ["1", "0.5"]]

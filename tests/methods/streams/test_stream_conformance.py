@@ -75,7 +75,7 @@ def test_it_has_a_page_and_a_line_in_the_index(name):
     page = (ROOT / f"docs/methods/{name}.md").read_text()
     for heading in ("Publishes", "Guarantees", "Prefer it when", "Costs", "Peers"):
         assert f"\n## {heading}\n" in page
-    assert f"| `{name}` |" in (ROOT / "docs/methods/index.md").read_text()
+    assert f"| [`{name}`]({name}.md) |" in (ROOT / "docs/methods/index.md").read_text()
 
 
 @pytest.mark.parametrize("name", STREAMS)
